@@ -1,6 +1,6 @@
-//! Answers of commands to Lua's values, and a script's value to its answer, as Redis converts them.
+//! A script's value to its answer, as Redis converts it.
 
-use mlua::{Lua, Result, String, Table, Value as LuaValue};
+use mlua::{String, Table, Value as LuaValue};
 use nuthatch_script::integer;
 
 use crate::value::Value;
@@ -32,53 +32,8 @@ impl From<mlua::Error> for Fault {
     }
 }
 
-/// An answer as a value of Lua.
-pub fn to_lua(lua: &Lua, value: &Value) -> Result<LuaValue> {
-    let text = |bytes: &[u8]| lua.create_string(bytes).map(LuaValue::String);
-    let named = |name, value: LuaValue| {
-        let table = lua.create_table_with_capacity(0, 1)?;
-        table.raw_set(name, value)?;
-        Ok(LuaValue::Table(table))
-    };
-    match value {
-        Value::Nil => Ok(LuaValue::Boolean(false)),
-        Value::Bool(it) => Ok(LuaValue::Boolean(*it)),
-        Value::Integer(it) => Ok(LuaValue::Number(*it as f64)),
-        Value::Double(it) => named("double", LuaValue::Number(*it)),
-        Value::Text(it) | Value::BigNumber(it) | Value::Verbatim { text: it, .. } => text(it),
-        Value::Status(it) => named("ok", text(it)?),
-        Value::Error(it) => named("err", text(it)?),
-        Value::List(items) => {
-            let table = lua.create_table_with_capacity(items.len(), 0)?;
-            for (at, item) in (1..).zip(items) {
-                table.raw_set(at, to_lua(lua, item)?)?;
-            }
-            Ok(LuaValue::Table(table))
-        }
-        Value::Map(pairs) => {
-            let table = lua.create_table_with_capacity(0, pairs.len())?;
-            for (name, item) in pairs {
-                table.raw_set(to_lua(lua, name)?, to_lua(lua, item)?)?;
-            }
-            named("map", LuaValue::Table(table))
-        }
-        Value::Set(items) => {
-            let table = lua.create_table_with_capacity(0, items.len())?;
-            for item in items {
-                table.raw_set(to_lua(lua, item)?, true)?;
-            }
-            named("set", LuaValue::Table(table))
-        }
-    }
-}
-
 /// A value of Lua as an answer. Booleans are their own with the third version of the protocol only.
-pub fn from_lua(
-    value: &LuaValue,
-    resp: u8,
-    room: &mut Room,
-    depth: usize,
-) -> std::result::Result<Value, Fault> {
+pub fn from_lua(value: &LuaValue, resp: u8, room: &mut Room, depth: usize) -> Result<Value, Fault> {
     room.values = room.values.checked_sub(1).ok_or(Fault::TooLarge)?;
     Ok(match value {
         LuaValue::String(it) => Value::Text(bytes(it, room)?),
@@ -92,12 +47,7 @@ pub fn from_lua(
     })
 }
 
-fn table(
-    table: &Table,
-    resp: u8,
-    room: &mut Room,
-    depth: usize,
-) -> std::result::Result<Value, Fault> {
+fn table(table: &Table, resp: u8, room: &mut Room, depth: usize) -> Result<Value, Fault> {
     if let LuaValue::String(words) = table.raw_get("err")? {
         return Ok(Value::Error(bytes(&words, room)?));
     }
@@ -129,16 +79,12 @@ fn table(
                 from_lua(&item, resp, room, depth)?,
             ))
         });
-        return pairs
-            .collect::<std::result::Result<_, Fault>>()
-            .map(Value::Map);
+        return pairs.collect::<Result<_, Fault>>().map(Value::Map);
     }
     if let LuaValue::Table(set) = table.raw_get("set")? {
         let items = set.pairs::<LuaValue, LuaValue>();
         let items = items.map(|pair| from_lua(&pair?.0, resp, room, depth));
-        return items
-            .collect::<std::result::Result<_, Fault>>()
-            .map(Value::Set);
+        return items.collect::<Result<_, Fault>>().map(Value::Set);
     }
     let mut list = Vec::new();
     for at in 1.. {
@@ -151,7 +97,7 @@ fn table(
     Ok(Value::List(list))
 }
 
-fn bytes(text: &String, room: &mut Room) -> std::result::Result<Vec<u8>, Fault> {
+fn bytes(text: &String, room: &mut Room) -> Result<Vec<u8>, Fault> {
     let text = text.as_bytes();
     room.bytes = room.bytes.checked_sub(text.len()).ok_or(Fault::TooLarge)?;
     Ok(text.to_vec())

@@ -6,10 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value as LuaValue};
+use mlua::{
+    BorrowedBytes, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value as LuaValue,
+};
 use nuthatch_script::{Name, as_argument};
 
-use crate::convert::{self, Fault, Room, from_lua, to_lua};
+use crate::answer;
+use crate::convert::{self, Fault, Room, from_lua};
 use crate::host::{self, Shared, Version};
 use crate::library::Source;
 use crate::meter::{End, Meter};
@@ -25,6 +28,11 @@ const COMPILED_MAX: usize = 500;
 /// Steps of a call, beside what its command costs.
 const STEPS_OF_CALL: u64 = 100;
 
+/// Lua begins to collect garbage when so many percent of what was live are used, and does so many percent of the usual work
+/// at a time: its own numbers suit texts of some bytes, and leave long ones until the memory is full.
+const GC_PAUSE: i32 = 150;
+const GC_STEPS: i32 = 20_000;
+
 /// Values of an answer.
 const VALUES_MAX: usize = 1 << 20;
 
@@ -37,10 +45,29 @@ pub struct Limits {
     pub steps: u64,
 }
 
+/// What a command of a script may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// Bytes of its answer.
+    pub bytes: usize,
+    /// Steps that the script has left.
+    pub steps: u64,
+}
+
+/// What came of a command of a script.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its answer, in the bytes of Redis' protocol.
+    pub bytes: Vec<u8>,
+    /// Steps that it took, beside those of every command and of every byte of its words and its answer.
+    pub steps: u64,
+}
+
 /// The server, as a script sees it.
 pub trait Host {
-    /// Carries out a command, and answers in the values of this version of the protocol.
-    fn call(&mut self, words: &[Vec<u8>], resp: u8) -> Value;
+    /// Carries out a command, and answers in this version of the protocol. What needs more than it is allowed is answered
+    /// with an error, or with the steps that it took.
+    fn call(&mut self, words: &[&[u8]], resp: u8, allowed: Allowance) -> Answer;
 }
 
 /// Why a script has no value.
@@ -87,7 +114,7 @@ impl Interpreter {
         let options = LuaOptions::new().catch_rust_panics(false);
         let lua = Lua::new_with(StdLib::STRING | StdLib::TABLE | StdLib::MATH, options)?;
         let shared = Shared {
-            meter: Meter::new(stop),
+            meter: Meter::new(stop, limits.memory),
             random: Rc::new(Random::default()),
             resp: Rc::new(Cell::new(2)),
         };
@@ -103,6 +130,7 @@ impl Interpreter {
             library.call::<(Table, Table, Function)>((base, own, host))?;
         known.set(1, &globals)?;
         lua.set_memory_limit(limits.memory)?;
+        lua.gc_inc(GC_PAUSE, GC_STEPS, 0);
         let compiled = HashMap::new();
         Ok(Self {
             lua,
@@ -206,25 +234,42 @@ impl Interpreter {
         words: &MultiValue,
         host: &mut dyn Host,
     ) -> mlua::Result<(LuaValue, bool)> {
-        let words: Option<Vec<Vec<u8>>> = words.iter().map(word).collect();
-        let value = match words {
-            Some(words) if words.is_empty() => Value::Error(NO_WORDS.into()),
-            None => Value::Error(NO_TEXTS.into()),
-            Some(words) => {
-                let bytes: usize = words.iter().map(Vec::len).sum();
-                let meter = &self.shared.meter;
-                if !(meter.take(lua, STEPS_OF_CALL) && meter.take_bytes(lua, bytes)) {
-                    return Err(Meter::error());
-                }
-                host.call(&words, self.shared.resp.get())
-            }
+        let refused = |words: &str| Ok((answer::named(lua, "err", words)?, true));
+        self.takes(lua, STEPS_OF_CALL + words.len() as u64)?;
+        let Some(words) = words.iter().map(Word::of).collect::<Option<Vec<_>>>() else {
+            return refused(NO_TEXTS);
         };
-        let failed = matches!(value, Value::Error(_));
-        let value = match value {
-            Value::Nil if self.shared.resp.get() >= 3 => LuaValue::Nil,
-            value => to_lua(lua, &value)?,
+        let words: Vec<&[u8]> = words.iter().map(Word::bytes).collect();
+        if words.is_empty() {
+            return refused(NO_WORDS);
+        }
+        // One text may be many of the words: together they may be far longer than what Lua holds.
+        let bytes: usize = words.iter().map(|word| word.len()).sum();
+        if bytes > self.limits.memory {
+            return refused(TOO_LONG);
+        }
+        self.takes_bytes(lua, bytes)?;
+        let allowed = Allowance {
+            bytes: self.limits.memory,
+            steps: self.shared.meter.left(),
         };
-        Ok((value, failed))
+        let answer = host.call(&words, self.shared.resp.get(), allowed);
+        self.takes(lua, answer.steps)?;
+        self.takes_bytes(lua, answer.bytes.len())?;
+        match answer::to_lua(lua, &answer.bytes)? {
+            Some(value) => Ok((value, answer::is_error(&answer.bytes))),
+            None => refused(NOT_WHOLE),
+        }
+    }
+
+    fn takes(&self, lua: &Lua, steps: u64) -> mlua::Result<()> {
+        let goes_on = self.shared.meter.take(lua, steps);
+        goes_on.then_some(()).ok_or_else(Meter::error)
+    }
+
+    fn takes_bytes(&self, lua: &Lua, bytes: usize) -> mlua::Result<()> {
+        let goes_on = self.shared.meter.take_bytes(lua, bytes);
+        goes_on.then_some(()).ok_or_else(Meter::error)
     }
 
     fn answer(&self, value: &LuaValue) -> Result<Value, Failure> {
@@ -265,9 +310,7 @@ impl Interpreter {
         for name in ["KEYS", "ARGV"] {
             let _ = self.builtins.raw_set(name, LuaValue::Nil);
         }
-        if self.lua.used_memory() > self.limits.memory / 4 {
-            let _ = self.lua.gc_collect();
-        }
+        self.shared.meter.collect(&self.lua, self.limits.memory / 4);
     }
 
     /// True if little memory is left for the next script: then a new state is better. Lua keeps buffers in which it joined
@@ -279,6 +322,8 @@ impl Interpreter {
 
 const NO_WORDS: &str = "ERR Please specify at least one argument for this redis lib call";
 const NO_TEXTS: &str = "ERR Lua redis lib command arguments must be strings or integers";
+const TOO_LONG: &str = "ERR the arguments of a command are longer than the memory of a script";
+const NOT_WHOLE: &str = "ERR the answer of a command is not whole";
 
 fn list(lua: &Lua, texts: &[&[u8]]) -> mlua::Result<Table> {
     let list = lua.create_table_with_capacity(texts.len(), 0)?;
@@ -289,12 +334,27 @@ fn list(lua: &Lua, texts: &[&[u8]]) -> mlua::Result<Table> {
 }
 
 /// A word of a command.
-fn word(value: &LuaValue) -> Option<Vec<u8>> {
-    match value {
-        LuaValue::String(text) => Some(text.as_bytes().to_vec()),
-        LuaValue::Number(number) => Some(as_argument(*number).into_bytes()),
-        LuaValue::Integer(number) => Some(number.to_string().into_bytes()),
-        _ => None,
+enum Word<'a> {
+    /// Where it lies in Lua.
+    Text(BorrowedBytes<'a>),
+    Number(String),
+}
+
+impl<'a> Word<'a> {
+    fn of(value: &'a LuaValue) -> Option<Self> {
+        match value {
+            LuaValue::String(text) => Some(Self::Text(text.as_bytes())),
+            LuaValue::Number(number) => Some(Self::Number(as_argument(*number))),
+            LuaValue::Integer(number) => Some(Self::Number(number.to_string())),
+            _ => None,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(text) => text.as_bytes(),
+        }
     }
 }
 

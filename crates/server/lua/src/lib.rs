@@ -12,14 +12,14 @@
 //! used again.
 //!
 //! ```
-//! use nuthatch_lua::{Host, Interpreter, Limits, Source, Value};
+//! use nuthatch_lua::{Allowance, Answer, Host, Interpreter, Limits, Source, Value};
 //!
 //! struct Server(i64);
 //!
 //! impl Host for Server {
-//!     fn call(&mut self, words: &[Vec<u8>], _resp: u8) -> Value {
+//!     fn call(&mut self, words: &[&[u8]], _resp: u8, _: Allowance) -> Answer {
 //!         self.0 += words.len() as i64;
-//!         Value::Integer(self.0)
+//!         Answer { bytes: format!(":{}\r\n", self.0).into_bytes(), steps: 0 }
 //!     }
 //! }
 //!
@@ -30,6 +30,7 @@
 //! assert_eq!(ran.value, Ok(Value::Integer(8)));
 //! ```
 
+mod answer;
 mod convert;
 mod host;
 mod interpreter;
@@ -43,7 +44,7 @@ mod shebang;
 mod tests;
 mod value;
 
-pub use interpreter::{Failure, Host, Interpreter, Limits, Ran};
+pub use interpreter::{Allowance, Answer, Failure, Host, Interpreter, Limits, Ran};
 pub use library::{Library, Source};
 pub use shebang::Flags;
 pub use value::Value;

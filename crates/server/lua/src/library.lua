@@ -32,6 +32,13 @@ local function table_of(value, place, name)
   error("bad argument #" .. place .. " to '" .. name .. "' (table expected, got " .. (value == nil and 'no value' or type(value)) .. ")", 3)
 end
 
+-- What a long text costs the function of Lua that reads or makes it.
+local LONG = 256
+local function takes(value)
+  if type(value) == 'string' and #value > LONG then host.takes(#value) end
+  return value
+end
+
 -- Tables of the server, which scripts see through others that are empty and cannot be changed.
 local protected = {}
 local READONLY = 'Attempt to modify a readonly table'
@@ -44,7 +51,7 @@ end
 
 local builtins = {}
 for _, name in base.ipairs({ 'assert', 'error', 'getmetatable', 'ipairs', 'next', 'pairs', 'rawequal', 'select', 'setmetatable',
-    'tonumber', 'tostring', 'type', '_VERSION' }) do
+    'tostring', 'type', '_VERSION' }) do
   builtins[name] = base[name]
 end
 
@@ -58,6 +65,11 @@ function builtins.unpack(list, from, to)
   -- Not "more than": a difference that is no number is refused, too.
   if not (to - from < UNPACKED_MAX) then error('too many results to unpack', 2) end
   return rawunpack(list, from, to)
+end
+
+function builtins.tonumber(...)
+  takes((...))
+  return tonumber(...)
 end
 
 function builtins.rawget(shown, name)
@@ -125,8 +137,21 @@ end
 
 -- string
 local string = {}
-for _, name in base.ipairs({ 'byte', 'char', 'format', 'len', 'lower', 'reverse', 'sub', 'upper' }) do
-  string[name] = own.string[name]
+for _, name in base.ipairs({ 'byte', 'char', 'len' }) do string[name] = own.string[name] end
+for _, name in base.ipairs({ 'lower', 'reverse', 'upper' }) do
+  local made = own.string[name]
+  string[name] = function(s) return made(takes(text(s, 1, name))) end
+end
+
+function string.sub(s, from, last)
+  return takes(sub(text(s, 1, 'sub'), number(from, 2, 'sub'), last == nil and -1 or number(last, 3, 'sub')))
+end
+
+local format = own.string.format
+function string.format(form, ...)
+  takes(text(form, 1, 'format'))
+  for at = 1, select('#', ...) do takes((select(at, ...))) end
+  return format(form, ...)
 end
 
 function string.rep(s, times)
@@ -255,8 +280,37 @@ end
 
 -- table
 local tables = {}
-for _, name in base.ipairs({ 'concat', 'foreach', 'foreachi', 'getn', 'maxn' }) do
-  tables[name] = own.table[name]
+tables.getn = own.table.getn
+
+function tables.concat(list, separator, from, last)
+  table_of(list, 1, 'concat')
+  separator = separator == nil and '' or text(separator, 2, 'concat')
+  from = from == nil and 1 or number(from, 3, 'concat')
+  last = last == nil and #list or number(last, 4, 'concat')
+  if last > from then host.takes((last - from) * (16 + #separator)) end
+  return takes(concat(list, separator, from, last))
+end
+
+function tables.foreach(list, f)
+  for name, value in base.next, table_of(list, 1, 'foreach') do
+    local it = f(name, value)
+    if it ~= nil then return it end
+  end
+end
+
+function tables.foreachi(list, f)
+  for at = 1, #table_of(list, 1, 'foreachi') do
+    local it = f(at, list[at])
+    if it ~= nil then return it end
+  end
+end
+
+function tables.maxn(list)
+  local most = 0
+  for name in base.next, table_of(list, 1, 'maxn') do
+    if type(name) == 'number' and name > most then most = name end
+  end
+  return most
 end
 
 function tables.insert(list, ...)

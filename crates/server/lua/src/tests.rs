@@ -2,17 +2,34 @@
 
 use super::*;
 
-/// Answers with what it was called with; `get` with nothing, `fail` with an error.
+/// Answers with what it was called with; `get` with nothing, `fail` with an error, `long` with many texts, `walk` with the
+/// work of many commands.
 struct Echo;
 
 impl Host for Echo {
-    fn call(&mut self, words: &[Vec<u8>], _resp: u8) -> Value {
-        match &*words[0] {
-            b"get" => Value::Nil,
-            b"fail" => Value::Error(b"ERR it failed".to_vec()),
-            b"ok" => Value::Status(b"OK".to_vec()),
-            _ => Value::List(words.iter().cloned().map(Value::Text).collect()),
-        }
+    fn call(&mut self, words: &[&[u8]], _resp: u8, allowed: Allowance) -> Answer {
+        let list = |words: &[&[u8]]| {
+            let mut answer = format!("*{}\r\n", words.len()).into_bytes();
+            for word in words {
+                answer.extend(format!("${}\r\n", word.len()).into_bytes());
+                answer.extend_from_slice(word);
+                answer.extend(b"\r\n");
+            }
+            answer
+        };
+        let bytes = match words[0] {
+            b"get" => b"$-1\r\n".to_vec(),
+            b"fail" => b"-ERR it failed\r\n".to_vec(),
+            b"ok" | b"walk" => b"+OK\r\n".to_vec(),
+            b"nils" => b"*2\r\n_\r\n:2\r\n".to_vec(),
+            b"long" => list(&[&[b'x'; 1000][..]; 4000]),
+            _ => list(words),
+        };
+        let steps = match words[0] {
+            b"walk" => allowed.steps / 2,
+            _ => 0,
+        };
+        Answer { bytes, steps }
     }
 }
 
@@ -70,6 +87,10 @@ fn values_become_answers() {
         (
             "return redis.status_reply('x')",
             Value::Status(b"x".to_vec()),
+        ),
+        (
+            "redis.setresp(3) return redis.call('nils')[1] == nil",
+            Value::Bool(true),
         ),
         ("return {double = 1.5}", Value::Double(1.5)),
         (
@@ -144,6 +165,10 @@ fn errors_have_redis_words() {
         (
             "redis.call({})",
             "ERR Lua redis lib command arguments must be strings or integers",
+        ),
+        (
+            "local t, s = {}, ('x'):rep(2^20) for i = 1, 4000 do t[i] = s end redis.call('x', unpack(t))",
+            "ERR the arguments of a command are longer than the memory of a script",
         ),
         ("redis.call('fail')", "ERR it failed"),
         ("error('boo')", "ERR user_script:1: boo"),
@@ -284,6 +309,22 @@ const LIBRARY: &[(&str, &str)] = &[
     ),
     ("return table.concat({unpack({1, 2, 3})}, ',')", "1,2,3"),
     (
+        "return ('Ab'):upper() .. ('Ab'):lower() .. ('Ab'):reverse() .. ('abc'):sub(-2) .. ('abc'):sub(1, 1) .. #'ab' .. ('a'):byte() .. string.char(98)",
+        "ABabbAbca297b",
+    ),
+    (
+        "return tonumber('0x10') .. tonumber('z', 36) .. tostring(tonumber('x')) .. table.maxn({1, 2, [9] = 1}) .. table.getn({1, 2})",
+        "1635nil92",
+    ),
+    (
+        "return table.concat({1, 'a', 3}, '-', 2) .. table.concat({}) .. table.concat({'x', 'y'}, ',', 2, 1)",
+        "a-3",
+    ),
+    (
+        "local s = '' table.foreach({a = 1}, function(k, v) s = s .. k .. v end) return s .. table.foreachi({5, 6}, function(k, v) return v end)",
+        "a15",
+    ),
+    (
         "return string.format('%5.2f|%s|%q', 1.234, 'x', 'y')",
         " 1.23|x|\"y\"",
     ),
@@ -365,6 +406,20 @@ fn hostile_scripts_end() {
         "local s = ('x'):rep(1e6) while true do local t = s:rep(2) end",
         "while true do redis.call('x') end",
         "while true do redis.pcall('fail') end",
+        "local s = ('x'):rep(2e6) while true do local t = s .. 'y' end",
+        "local a, b = ('x'):rep(2e6) .. 'a', ('x'):rep(2e6) .. 'b' while true do local t = a < b end",
+        "local s = (' '):rep(2e6) while true do tonumber(s) end",
+        "local s = ('x'):rep(2e6) while true do s:upper() s:lower() s:reverse() end",
+        "local s = ('x'):rep(2e6) while true do s:sub(2) end",
+        "local s = ('x'):rep(2e6) while true do pcall(string.format, '%s%s', s, s) end",
+        "local s = ('x'):rep(7000) while true do local t = select('#', s:byte(1, -1)) end",
+        "local t = {} for i = 1, 7000 do t[i] = 1 end while true do local n = select('#', unpack(t)) end",
+        "local t = {} for i = 1, 7000 do t[i] = 'x' end while true do table.concat(t) end",
+        "local t = {} for i = 1, 7000 do t[i] = 1 end while true do table.maxn(t) end",
+        "local t = {} for i = 1, 7000 do t[i] = 1 end while true do table.foreach(t, type) table.foreachi(t, type) end",
+        "while true do redis.pcall('long') end",
+        "while true do redis.pcall('walk') end",
+        "local t = {} while true do t[#t + 1] = redis.call('long') end",
         "while true do pcall(loadstring, ('x=1 '):rep(10000)) end",
         "local t = {} while true do t[#t + 1] = t end",
         "local s = 'x' while true do s = s .. s end",
@@ -392,6 +447,24 @@ fn hostile_scripts_end() {
             Ok(Value::Integer(1)),
             "{script}"
         );
+    }
+}
+
+/// Garbage does not count as memory.
+#[test]
+fn long_texts_are_collected() {
+    for script in [
+        "local s = ('x'):rep(500000) for i = 1, 2000 do local t = s .. i end return 1",
+        "for i = 1, 2000 do local t = ('x'):rep(500000) end return 1",
+        "for i = 1, 50 do redis.call('long') end return 1",
+        "local t = {} for i = 1, 200000 do t[i % 1000] = {i} end return 1",
+    ] {
+        let limits = Limits {
+            steps: 1 << 40,
+            ..LIMITS
+        };
+        let mut lua = Interpreter::new(limits, ("7.4.0", 0), Default::default()).unwrap();
+        assert_eq!(run_in(&mut lua, script), Ok(Value::Integer(1)), "{script}");
     }
 }
 

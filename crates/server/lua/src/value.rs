@@ -1,4 +1,4 @@
-//! What goes between a script and its server: answers of commands, and the script's own answer.
+//! What a script answers.
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,15 +2,17 @@
 //! transaction with watched keys has, and its worker serves nobody else meanwhile.
 
 use std::cell::Cell;
+use std::io::Write;
 use std::sync::Arc;
 
+use nuthatch_base::memory::reserve::spare;
 use nuthatch_commands::batch::BatchBuffers;
 use nuthatch_commands::context::Context;
 use nuthatch_commands::output::Output;
 use nuthatch_commands::turn::Turn;
 use nuthatch_commands::work::Work;
 use nuthatch_engine::AnyValue;
-use nuthatch_lua::{Failure, Host, Interpreter, Limits, Source, Value};
+use nuthatch_lua::{Allowance, Answer, Failure, Host, Interpreter, Limits, Source, Value};
 use nuthatch_resp::{Error, Eval, ScriptName, Version, Writer, in_script};
 use nuthatch_script::Name;
 use nuthatch_state::isolation::Isolation;
@@ -62,8 +64,13 @@ pub fn eval(
     Ok(())
 }
 
-/// Executes a request of a script, and returns the answer.
-pub type CarryOut = fn(&mut Context<'_, '_>, &mut Call, &[u8]) -> Output<AnyValue>;
+/// Executes a request of a script. Errors: the answer is too long, or was not waited for.
+pub type CarryOut = fn(
+    &mut Context<'_, '_>,
+    &mut Call,
+    &[u8],
+    Allowance,
+) -> Result<Output<AnyValue>, Error<'static>>;
 
 /// What the commands of a script share.
 pub struct Call {
@@ -71,6 +78,33 @@ pub struct Call {
     pub phase: Phase,
     pub buffers: BatchBuffers,
     pub limits: nuthatch_state::buffers::TurnLimits,
+    /// Steps that the command took.
+    pub steps: u64,
+}
+
+impl Call {
+    /// Notes what a command took so far. Errors: it may not go on.
+    pub fn goes_on(
+        &mut self,
+        cx: &Context<'_, '_>,
+        turn: &Turn,
+        allowed: Allowance,
+    ) -> Result<(), Error<'static>> {
+        self.steps = u64::from(u32::MAX - turn.commands_left) * STEPS_OF_COMMAND;
+        if turn.output.len() > allowed.bytes {
+            return Err(Error::SCRIPT_ANSWER);
+        }
+        // Only walks are long, and they change nothing.
+        if let State::Walk(_) = self.phase.state {
+            if self.steps > allowed.steps {
+                return Err(Error::SCRIPT_STEPS);
+            }
+            if cx.shared.scripting.running.is_stopped() {
+                return Err(Error::SCRIPT_KILLED);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Runs a script.
@@ -93,6 +127,7 @@ pub fn run(
             phase: Phase::default(),
             buffers: BatchBuffers::default(),
             limits: turn.limits,
+            steps: 0,
         },
         cx: &mut *cx,
     };
@@ -227,37 +262,68 @@ struct Server<'s, 'w, 'a> {
 }
 
 impl Host for Server<'_, '_, '_> {
-    fn call(&mut self, words: &[Vec<u8>], resp: u8) -> Value {
-        match in_script(words) {
-            Err(error) => return Value::Error(words_of(&error)),
-            Ok(true) if self.read_only => {
-                return Value::Error(words_of(&Error::SCRIPT_READS_ONLY));
-            }
-            Ok(true) => self.cx.shared.scripting.running.writes(),
-            Ok(false) => {}
-        }
+    fn call(&mut self, words: &[&[u8]], resp: u8, allowed: Allowance) -> Answer {
         self.call.phase.version = match resp {
             3 => Version::Resp3,
             _ => Version::Resp2,
         };
-        value_of((self.carry_out)(self.cx, &mut self.call, &request(words)))
+        self.call.steps = 0;
+        let bytes = self.answer(words, allowed).unwrap_or_else(|error| {
+            let mut answer = Vec::new();
+            Writer::new(&mut answer, self.call.phase.version).error(&error);
+            answer
+        });
+        Answer {
+            bytes,
+            steps: self.call.steps,
+        }
     }
+}
+
+impl Server<'_, '_, '_> {
+    fn answer(&mut self, words: &[&[u8]], allowed: Allowance) -> Result<Vec<u8>, Error<'static>> {
+        match in_script(words)? {
+            true if self.read_only => return Err(Error::SCRIPT_READS_ONLY),
+            true => self.cx.shared.scripting.running.writes(),
+            false => {}
+        }
+        let request = request(words)?;
+        bytes_of((self.carry_out)(
+            self.cx,
+            &mut self.call,
+            &request,
+            allowed,
+        )?)
+    }
+}
+
+/// A buffer of so many bytes. Errors: there is no memory for it.
+fn room(len: usize) -> Result<Vec<u8>, Error<'static>> {
+    let mut room = Vec::new();
+    let made = spare(|| room.try_reserve_exact(len));
+    made.map(|()| room).map_err(|_| Error::OUT_OF_MEMORY)
 }
 
 /// A command's words as a request.
-fn request(words: &[Vec<u8>]) -> Vec<u8> {
-    let mut request = format!("*{}\r\n", words.len()).into_bytes();
+fn request(words: &[&[u8]]) -> Result<Vec<u8>, Error<'static>> {
+    // The length of a word has 20 digits at most.
+    const MARKS: usize = 32;
+    let len: usize = words.iter().map(|word| word.len() + MARKS).sum();
+    let mut request = room(MARKS + len)?;
+    // Memory takes all.
+    let _ = write!(request, "*{}\r\n", words.len());
     for word in words {
-        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        let _ = write!(request, "${}\r\n", word.len());
         request.extend_from_slice(word);
         request.extend_from_slice(b"\r\n");
     }
-    request
+    Ok(request)
 }
 
-fn value_of(mut output: Output<AnyValue>) -> Value {
-    let mut text = Vec::with_capacity(output.len());
+/// All of an answer.
+fn bytes_of(mut output: Output<AnyValue>) -> Result<Vec<u8>, Error<'static>> {
+    let mut bytes = room(output.len())?;
     // Memory takes all.
-    let _ = output.write_to(&mut text, &mut 0);
-    reply::read(&text).unwrap_or_else(|| Value::Error(words_of(&Error::OUT_OF_MEMORY)))
+    let _ = output.write_to(&mut bytes, &mut 0);
+    Ok(bytes)
 }

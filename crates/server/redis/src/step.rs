@@ -11,6 +11,7 @@ use nuthatch_commands::output::Output;
 use nuthatch_commands::turn::{Flow, Turn};
 use nuthatch_commands::work::Work;
 use nuthatch_engine::{AnyValue, Op, Read};
+use nuthatch_lua::Allowance;
 use nuthatch_resp::{Error, writes};
 use nuthatch_state::buffers::AWAITED_MAX;
 use nuthatch_state::isolation::Isolation;
@@ -349,18 +350,22 @@ fn carry_out_apart(
     cx: &mut Context<'_, '_>,
     call: &mut lua::Call,
     request: &[u8],
-) -> Output<AnyValue> {
+    allowed: Allowance,
+) -> Result<Output<AnyValue>, Error<'static>> {
     let decoded = Bump::new();
     let mut batch = call.buffers.take(BATCH);
     let mut own = cx.apart(&mut batch, &decoded);
     let mut turn = Turn::apart(call.limits);
     let mut reader = RequestReader::new(request);
-    while !turn.closing {
+    let mut said = Ok(());
+    while !turn.closing && said.is_ok() {
         let flow = advance(&mut own, &mut turn, &mut call.phase, &mut reader);
         let is_over = reader.left().is_empty() && call.phase.is_at_request();
         if flow == Flow::Barrier || is_over || own.batch_is_full(&turn) {
             finish(&mut own, &mut turn);
         }
+        own.charge(&mut turn);
+        said = call.goes_on(&own, &turn, allowed);
         // It is complete, and waits for nobody.
         if is_over || matches!(flow, Flow::Starved | Flow::Called) {
             break;
@@ -368,7 +373,7 @@ fn carry_out_apart(
     }
     call.phase.state = State::Requests;
     call.buffers.give(batch);
-    turn.output
+    said.map(|()| turn.output)
 }
 
 /// Like [`advance`], and drops the answer if the client does not want it.

@@ -337,6 +337,10 @@ impl Error<'static> {
     /// A script of Lua has no memory left.
     pub const SCRIPT_MEMORY: Self =
         Error::Words("ERR the script was ended: it needs more memory than it may (-o lua_memory)");
+    /// A command of a script has a longer answer than a script has memory.
+    pub const SCRIPT_ANSWER: Self = Error::Words(
+        "ERR the answer of the command is longer than the memory of a script (-o lua_memory)",
+    );
     /// A script was stopped by SCRIPT KILL.
     pub const SCRIPT_KILLED: Self =
         Error::Words("ERR Error running script: Script killed by user with SCRIPT KILL.");

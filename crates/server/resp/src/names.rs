@@ -439,8 +439,8 @@ pub(super) fn small<'r>(word: &[u8], room: &'r mut [u8; NAME_LEN_MAX]) -> &'r [u
 }
 
 /// Checks a command of a script. True if it may change something. Errors: it is none, or none for scripts.
-pub fn in_script(words: &[Vec<u8>]) -> Result<bool, Error<'static>> {
-    let name = words.first().map(Vec::as_slice).unwrap_or_default();
+pub fn in_script(words: &[&[u8]]) -> Result<bool, Error<'static>> {
+    let name = words.first().copied().unwrap_or_default();
     let entry = match named(name) {
         Named::Known(entry) => entry,
         Named::NotHere(name) => return Err(Error::NotHere(name)),

@@ -66,6 +66,11 @@ impl Running {
         Arc::clone(&self.stop)
     }
 
+    /// True if the script that runs has to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// True if a script runs.
     pub fn is_there(&self) -> bool {
         self.since.load(Ordering::Relaxed) != 0

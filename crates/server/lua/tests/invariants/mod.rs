@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use nuthatch_lua::{Host, Interpreter, Limits, Source, Value};
+use nuthatch_lua::{Allowance, Answer, Host, Interpreter, Limits, Source, Value};
 
 const LIMITS: Limits = Limits {
     memory: 2 << 20,
@@ -13,8 +13,14 @@ const LIMITS: Limits = Limits {
 struct Echo;
 
 impl Host for Echo {
-    fn call(&mut self, words: &[Vec<u8>], _resp: u8) -> Value {
-        Value::List(words.iter().cloned().map(Value::Text).collect())
+    fn call(&mut self, words: &[&[u8]], _resp: u8, _: Allowance) -> Answer {
+        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+            bytes.extend_from_slice(word);
+            bytes.extend(b"\r\n");
+        }
+        Answer { bytes, steps: 0 }
     }
 }
 

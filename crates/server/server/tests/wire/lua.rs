@@ -193,8 +193,19 @@ fn a_script_without_end_is_ended() {
         "0",
         ended,
     );
+    for text in [
+        "local s = ('x'):rep(2e6) while true do local t = s .. 'y' end",
+        "local a, b = ('x'):rep(2e6) .. 'a', ('x'):rep(2e6) .. 'b' while true do local t = a < b end",
+        "local s = (' '):rep(2e6) while true do tonumber(s) s:upper() s:sub(2) end",
+        "local t = {} for i = 1, 7000 do t[i] = '' end while true do table.concat(t) end",
+        "local t = {} for i = 1, 7000 do t[i] = 1 end while true do local n = select('#', unpack(t)) end",
+        "local t = {} for i = 1, 7000 do t[i] = 1 end while true do table.foreach(t, type) end",
+    ] {
+        say(&mut client, text, "0", ended);
+    }
+    let patient = Fixture::with(with_lua(200), Wants::default());
     say(
-        &mut client,
+        &mut patient.redis_client(),
         "local t = {} for i = 1, 1000 do t[i] = string.rep('x', 100000) .. i end",
         "0",
         memory,
@@ -207,6 +218,45 @@ fn a_script_without_end_is_ended() {
         "0",
         "$1\r\nv\r\n",
     );
+}
+
+/// A text of a script may be thousands of words of a command, and a value thousands of those of an answer.
+#[test]
+fn a_command_of_a_script_has_bounds() {
+    let server = Fixture::with(with_lua(20), Wants::default());
+    let mut client = server.redis_client();
+    let words = "-ERR the arguments of a command are longer than the memory of a script\r\n";
+    let answer =
+        "-ERR the answer of the command is longer than the memory of a script (-o lua_memory)\r\n";
+    let ended = "-ERR the script was ended: it took more steps than it may (-o lua_steps)\r\n";
+    let many = |command: &str, word: &str| {
+        format!(
+            "local t = {{}} for i = 1, 4000 do t[i] = {word} end return redis.pcall('{command}', unpack(t))"
+        )
+    };
+    let text = format!("local s = ('x'):rep(2^20) {}", many("MGET", "s"));
+    say(&mut client, &text, "0", words);
+    say(
+        &mut client,
+        "redis.call('SET', 'big', ('x'):rep(2^20 - 1000)) return redis.call('STRLEN', 'big')",
+        "0",
+        ":1047576\r\n",
+    );
+    say(&mut client, &many("MGET", "'big'"), "0", answer);
+    // What a command does is work of its script.
+    say(
+        &mut client,
+        "while true do redis.call('GETRANGE', 'big', 0, 500000) end",
+        "0",
+        ended,
+    );
+    say(
+        &mut client,
+        "while true do redis.pcall('KEYS', '*') end",
+        "0",
+        ended,
+    );
+    ask(&mut client, &line("DEL big"), b":1\r\n");
 }
 
 /// Others see all of a script's changes, or none.
