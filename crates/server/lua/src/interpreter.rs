@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use mlua::{
     BorrowedBytes, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value as LuaValue,
@@ -13,6 +12,7 @@ use nuthatch_script::{Name, as_argument};
 
 use crate::answer;
 use crate::convert::{self, Fault, Room, from_lua};
+use crate::course::Course;
 use crate::host::{self, Shared, Version};
 use crate::library::Source;
 use crate::meter::{End, Meter};
@@ -108,13 +108,13 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// A state with these limits. `stop` ends the script that runs.
-    pub fn new(limits: Limits, version: Version<'_>, stop: Arc<AtomicBool>) -> mlua::Result<Self> {
+    /// A state with these limits. `course` is that of the script that runs.
+    pub fn new(limits: Limits, version: Version<'_>, course: Arc<Course>) -> mlua::Result<Self> {
         // A panic is not an error of a script, which it could catch.
         let options = LuaOptions::new().catch_rust_panics(false);
         let lua = Lua::new_with(StdLib::STRING | StdLib::TABLE | StdLib::MATH, options)?;
         let shared = Shared {
-            meter: Meter::new(stop, limits.memory),
+            meter: Meter::new(course, limits.memory),
             random: Rc::new(Random::default()),
             resp: Rc::new(Cell::new(2)),
         };

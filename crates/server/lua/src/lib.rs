@@ -32,6 +32,7 @@
 
 mod answer;
 mod convert;
+mod course;
 mod host;
 mod interpreter;
 mod json;
@@ -44,6 +45,7 @@ mod shebang;
 mod tests;
 mod value;
 
+pub use course::{Course, Stopped};
 pub use interpreter::{Allowance, Answer, Failure, Host, Interpreter, Limits, Ran};
 pub use library::{Library, Source};
 pub use shebang::Flags;

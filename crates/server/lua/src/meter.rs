@@ -12,10 +12,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use mlua::{Error, HookTriggers, Lua, VmState};
+
+use crate::course::Course;
 
 /// Instructions between two calls of the hook. Few: an instruction may join two long texts.
 const STRIDE: u32 = 1000;
@@ -47,7 +48,7 @@ pub enum End {
 pub struct Meter {
     left: Cell<u64>,
     end: Cell<Option<End>>,
-    stop: Arc<AtomicBool>,
+    course: Arc<Course>,
     /// Bytes of memory of the state.
     memory: usize,
     /// Bytes that were used after garbage was collected.
@@ -59,10 +60,10 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter of a state. `stop` ends the script that runs.
-    pub fn new(stop: Arc<AtomicBool>, memory: usize) -> Rc<Self> {
+    /// A meter of a state. `course` is that of the script that runs.
+    pub fn new(course: Arc<Course>, memory: usize) -> Rc<Self> {
         Rc::new(Self {
-            stop,
+            course,
             memory,
             ..Self::default()
         })
@@ -93,8 +94,7 @@ impl Meter {
         }
         let left = self.left.get();
         self.left.set(left.saturating_sub(steps));
-        // Relaxed: nothing else is read behind it.
-        let end = if self.stop.load(Ordering::Relaxed) {
+        let end = if self.course.is_stopped() {
             End::Stopped
         } else if left <= steps {
             End::TooLong

@@ -470,8 +470,10 @@ fn long_texts_are_collected() {
 
 #[test]
 fn a_script_that_is_stopped_ends() {
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let mut lua = Interpreter::new(LIMITS, ("7.4.0", 0), stop).unwrap();
+    let course = std::sync::Arc::new(Course::default());
+    course.begin();
+    assert_eq!(course.stop(), Stopped::Yes);
+    let mut lua = Interpreter::new(LIMITS, ("7.4.0", 0), course).unwrap();
     let said = run_in(
         &mut lua,
         "while true do pcall(function() while true do end end) end",

@@ -174,8 +174,8 @@ fn interpreter(cx: &Context<'_, '_>) -> Result<Box<Interpreter>, Error<'static>>
     if let Some(lua) = LUA.take().filter(|lua| lua.limits() == limits) {
         return Ok(lua);
     }
-    let stop = cx.shared.scripting.running.stop_flag();
-    let made = Interpreter::new(limits, VERSION, stop);
+    let course = cx.shared.scripting.running.course();
+    let made = Interpreter::new(limits, VERSION, course);
     made.map(Box::new).map_err(|_| Error::OUT_OF_MEMORY)
 }
 
@@ -284,8 +284,8 @@ impl Server<'_, '_, '_> {
     fn answer(&mut self, words: &[&[u8]], allowed: Allowance) -> Result<Vec<u8>, Error<'static>> {
         match in_script(words)? {
             true if self.read_only => return Err(Error::SCRIPT_READS_ONLY),
-            true => self.cx.shared.scripting.running.writes(),
-            false => {}
+            true if !self.cx.shared.scripting.running.writes() => return Err(Error::SCRIPT_KILLED),
+            _ => {}
         }
         let request = request(words)?;
         bytes_of((self.carry_out)(

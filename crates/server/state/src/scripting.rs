@@ -1,10 +1,12 @@
 //! The scripts of Lua (`--lua`): those that are known, and the one that runs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nuthatch_lua::Library;
+use nuthatch_lua::{Course, Library};
+
+pub use nuthatch_lua::Stopped;
 
 /// What all workers know of scripts.
 #[derive(Default)]
@@ -21,8 +23,7 @@ pub struct Running {
     epoch: Instant,
     /// Milliseconds until it began, counted from 1. 0: none runs. All of these are Relaxed: they order nothing else.
     since: AtomicU64,
-    has_written: AtomicBool,
-    stop: Arc<AtomicBool>,
+    course: Arc<Course>,
 }
 
 impl Default for Running {
@@ -30,45 +31,32 @@ impl Default for Running {
         Self {
             epoch: Instant::now(),
             since: AtomicU64::new(0),
-            has_written: AtomicBool::new(false),
-            stop: Arc::default(),
+            course: Arc::default(),
         }
     }
-}
-
-/// What came of a wish to stop the script that runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// It ends soon.
-    Yes,
-    /// None runs.
-    NotRunning,
-    /// It has written, and half of its work must not be left.
-    HasWritten,
 }
 
 impl Running {
     /// A script begins. It has ended when this is dropped.
     pub fn begin(&self) -> impl Drop + use<'_> {
-        self.stop.store(false, Ordering::Relaxed);
-        self.has_written.store(false, Ordering::Relaxed);
+        self.course.begin();
         self.since.store(self.now(), Ordering::Relaxed);
         End(self)
     }
 
-    /// The script is about to write.
-    pub fn writes(&self) {
-        self.has_written.store(true, Ordering::Relaxed);
+    /// The script is about to write. False if it has been stopped, and must not.
+    pub fn writes(&self) -> bool {
+        self.course.writes()
     }
 
     /// What a script looks at to know if it has to end.
-    pub fn stop_flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.stop)
+    pub fn course(&self) -> Arc<Course> {
+        Arc::clone(&self.course)
     }
 
     /// True if the script that runs has to end.
     pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.course.is_stopped()
     }
 
     /// True if a script runs.
@@ -84,14 +72,7 @@ impl Running {
 
     /// Stops the script that runs, unless it has written.
     pub fn stop(&self) -> Stopped {
-        if self.since.load(Ordering::Relaxed) == 0 {
-            return Stopped::NotRunning;
-        }
-        if self.has_written.load(Ordering::Relaxed) {
-            return Stopped::HasWritten;
-        }
-        self.stop.store(true, Ordering::Relaxed);
-        Stopped::Yes
+        self.course.stop()
     }
 
     fn now(&self) -> u64 {
@@ -103,6 +84,7 @@ struct End<'r>(&'r Running);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
+        self.0.course.end();
         self.0.since.store(0, Ordering::Relaxed);
     }
 }
@@ -116,17 +98,16 @@ mod tests {
         let running = Running::default();
         assert_eq!(running.stop(), Stopped::NotRunning);
         assert!(!running.is_longer_than(Duration::ZERO));
-        let flag = running.stop_flag();
         let run = running.begin();
         assert!(running.is_longer_than(Duration::ZERO));
         assert!(!running.is_longer_than(Duration::from_secs(3600)));
         assert_eq!(running.stop(), Stopped::Yes);
-        assert!(flag.load(Ordering::Relaxed));
+        assert!(running.is_stopped() && !running.writes());
         drop(run);
         let run = running.begin();
-        assert!(!flag.load(Ordering::Relaxed));
-        running.writes();
+        assert!(!running.is_stopped() && running.writes());
         assert_eq!(running.stop(), Stopped::HasWritten);
+        assert!(running.writes() && !running.is_stopped());
         drop(run);
         assert_eq!(running.stop(), Stopped::NotRunning);
     }
