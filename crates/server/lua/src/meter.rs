@@ -117,7 +117,8 @@ impl Meter {
 
     /// Collects garbage if more than half of the memory is used, and much of it since the last time.
     pub fn collect(&self, lua: &Lua, more: usize) {
-        let (used, live) = (lua.used_memory() + more, self.live.get());
+        let used = lua.used_memory().saturating_add(more);
+        let live = self.live.get();
         if used > self.memory / 2 && used > live + self.memory.saturating_sub(live) / 4 {
             let _ = lua.gc_collect();
             self.live.set(lua.used_memory());
@@ -130,21 +131,26 @@ impl Meter {
     }
 
     fn hook(self: &Rc<Self>, lua: &Lua, stride: u32) -> mlua::Result<()> {
-        self.stride.set(stride);
         let meter = Rc::clone(self);
         let triggers = HookTriggers::new().every_nth_instruction(stride);
         lua.set_hook(triggers, move |lua, _| match meter.tick(lua) {
             true => Ok(VmState::Continue),
             false => Err(Self::error()),
-        })
+        })?;
+        self.stride.set(stride);
+        Ok(())
     }
 
     /// The hook has come.
     fn tick(self: &Rc<Self>, lua: &Lua) -> bool {
+        let stride_now = self.stride.get();
         if self.end.get().is_some() {
+            // Where calls are nested as deep as Lua allows there was no room for the new hook.
+            if stride_now > 1 {
+                let _ = self.hook(lua, 1);
+            }
             return false;
         }
-        let stride_now = self.stride.get();
         let goes_on = self.take(lua, u64::from(stride_now).max(self.unpaid()));
         if goes_on {
             self.last.set(Some((Instant::now(), self.left.get())));

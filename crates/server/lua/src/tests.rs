@@ -396,6 +396,7 @@ fn hostile_scripts_end() {
         "xpcall(function() error('x') end, function() while true do end end)",
         "local function f() return f() end return f()",
         "local function f() return pcall(f) end while true do f() end",
+        "local function f() pcall(f) f() end f()",
         "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end}) while true do pcall(function() return t[1] end) end",
         "return ('a'):rep(120):find(('a*'):rep(30) .. 'b')",
         "while true do pcall(string.find, ('a'):rep(120), ('a*'):rep(30) .. 'b') end",
