@@ -474,7 +474,7 @@ pub(crate) mod tests {
         let mailbox = mailbox(1, &calls, &bounds);
         let long = Text::new(letter::key(&[b'k'; 300]), &bounds);
         let short = Text::new(letter::key(b"k"), &bounds);
-        let told = "*3 $7 message $20 __redis__:invalidate *-1 ";
+        let told = "*3 $7 message $20 __redis__:invalidate $-1 ";
         for changes in [
             [(&long, false), (&short, true)],
             [(&short, true), (&long, false)],

@@ -40,6 +40,8 @@ impl Version {
 }
 
 /// What a client of RESP2 may send while it has subscribed.
+const NOT_REDIS: &str =
+    "' is not supported: this server is Nuthatch, a cache of plain values alone, and not Redis";
 const ONLY_SUBSCRIBED: &str =
     "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
 
@@ -279,11 +281,7 @@ impl<'o> Writer<'o> {
                 self.say(&["ERR invalid expire time in '", name, "' command"]);
             }
             Error::NotHere(name) => {
-                self.say(&[
-                    "ERR '",
-                    name,
-                    "' is not supported: this server is Nuthatch, a cache of plain values alone, and not Redis",
-                ]);
+                self.say(&["ERR '", name, NOT_REDIS]);
             }
             Error::Subscribed(name) => self.say(&["ERR Can't execute '", name, ONLY_SUBSCRIBED]),
             Error::Option(word) => self.say_of("ERR Unsupported option ", word, usize::MAX, &[]),
