@@ -1,7 +1,10 @@
 //! A bell: other threads ring it when something waits for a connection, and its worker is called once, until it has come.
+//!
+//! A model explores it with the mailbox: `lab/models/tests/loom/mailbox.rs`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use nuthatch_base::sync::shim::{AtomicBool, Ordering};
 
 use crate::Call;
 

@@ -3,7 +3,7 @@
 //!
 //! They drive the engine itself through its interface, or, where one step is the subject, the functions of its parts;
 //! only sizes are smaller. Each test is named by its claim and cites the invariant of `cuckoo/lib.rs` ("cuckoo n"),
-//! `slab/mod.rs` ("store n"), `log/mod.rs` ("log n"), `stripes.rs` ("stripes n"), and so on. A test with canary in its
+//! `mailbox.rs` ("mailbox n"), `slab/mod.rs` ("store n"), `log/mod.rs` ("log n"), `stripes.rs` ("stripes n"), and so on. A test with canary in its
 //! name removes one protection and must fail: this shows that the models can fail. The writer is the thread that a
 //! model starts on, and readers are spawned: `crates/core/base/tests/loom.rs` says why.
 #![cfg(loom)]
@@ -14,6 +14,7 @@ mod buckets;
 mod chained;
 mod engine;
 mod growth;
+mod mailbox;
 mod moves;
 mod partition;
 mod paths;

@@ -3,7 +3,7 @@
 #[cfg(not(loom))]
 mod real {
     pub use std::hint::spin_loop;
-    pub use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
     pub use std::sync::{Condvar, Mutex, MutexGuard};
     pub use std::thread::yield_now;
 
@@ -21,7 +21,7 @@ mod real {
 #[cfg(loom)]
 mod real {
     pub use loom::hint::spin_loop;
-    pub use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
     pub use loom::sync::{Condvar, Mutex, MutexGuard};
     pub use loom::thread::yield_now;
 
