@@ -6,7 +6,7 @@ import re
 
 import pytest
 import redis
-from redis_judge import Redis, converse, needs_redis, request
+from redis_judge import Redis, converse, needs_redis, request, version
 from test_redis import Ours
 
 WHERE = re.compile(rb" script: [0-9a-f]{40}, on @user_script:\d+\.")
@@ -162,7 +162,8 @@ def ours(tmp_path_factory):
     assert server.end() == 0
 
 
-@needs_redis
+# Redis 7 writes numbers with other digits.
+@pytest.mark.skipif(version() < (8,), reason="it takes Redis 8")
 def test_scripts_answer_as_in_redis(ours, tmp_path):
     judge = Redis(tmp_path)
     try:

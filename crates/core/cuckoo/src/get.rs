@@ -144,7 +144,7 @@ impl<D: Variant> Cuckoo<D> {
         self.get_fast(key, live, replies)
     }
 
-    /// A plain get alone, for the usual case: see [`Reading::get_fast`].
+    /// A plain get alone, for the usual case: see [`Reading::get_fast`](super::reading::Reading::get_fast).
     #[inline(always)]
     pub(super) fn get_fast(
         &self,
@@ -285,7 +285,7 @@ mod tests {
     use super::super::{Cuckoo, CuckooConfig};
     use nuthatch_engine::reply::{LastReply, Reply};
     use nuthatch_engine::request::{Key, Op, Request, Store};
-    use nuthatch_engine::{Engine, Handle, Time};
+    use nuthatch_engine::{Engine, Handle, KeyHasher, Time};
 
     /// A batch looks into first buckets alone, because nearly all items lie there.
     #[test]
@@ -293,6 +293,8 @@ mod tests {
         let config = CuckooConfig {
             memory_limit: 64 << 20,
             initial_items: Some(200_000),
+            // With one seed in many no path is found at the last load, and the index doubles.
+            hasher: KeyHasher::seeded(1),
             ..CuckooConfig::default()
         };
         let engine: Arc<Cuckoo<EightWay>> = Arc::new(Cuckoo::new(config).unwrap());

@@ -4,6 +4,7 @@
 //! written once; two items that meet there displace each other. All of it is lossy, and none of it is believed: whoever
 //! writes nonsense marks items as used, and changes only which items leave.
 
+#[cfg(unix)]
 use std::io;
 #[cfg(unix)]
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,6 +13,7 @@ use nuthatch_base::memory::Mapped;
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 
 /// How many words there are: 32 KiB.
+#[cfg(unix)]
 const WORDS: usize = 1 << WORDS_BITS;
 const WORDS_BITS: u32 = 12;
 

@@ -38,6 +38,6 @@ pub use portable::{clock, files, pages, program};
 pub use unix::{clock, files, links, pages, program};
 
 #[cfg(any(not(target_os = "linux"), nuthatch_unix, nuthatch_portable))]
-mod unshared;
+pub mod unshared;
 #[cfg(any(not(target_os = "linux"), nuthatch_unix, nuthatch_portable))]
 pub use unshared as shared;
