@@ -2,6 +2,7 @@
 
 use nuthatch_base::sync::mutex::MutexGuard;
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
+use nuthatch_protocol::encode;
 use nuthatch_resp::Error;
 use nuthatch_state::changes::{self, Changes, Naming};
 use nuthatch_state::server_state::ServerState;
@@ -16,40 +17,27 @@ use crate::context::DiscardReplies;
 use crate::counting::Counts;
 use crate::turn::Turn;
 
-/// Waits until no other worker has the engine to itself. `None` if that is a script of Lua which runs for long, and all of
-/// the batch's clients know the answer BUSY: those of Redis' protocol.
+/// Waits until no other worker has the engine to itself. `None` if that is a script of Lua which runs for long.
 #[inline]
-fn lock<'w>(
-    shared: &ServerState,
-    worker: &'w SharedWorker,
-    batch: &Batch<'_>,
-) -> Option<Option<MutexGuard<'w, ()>>> {
+fn lock<'w>(shared: &ServerState, worker: &'w SharedWorker) -> Option<Option<MutexGuard<'w, ()>>> {
     match shared.config.lua {
-        true => lock_beside_scripts(shared, worker, batch),
+        true => worker.lock.take_unless(|| shared.is_busy()),
         false => Some(worker.lock.take()),
     }
 }
 
-#[cold]
-fn lock_beside_scripts<'w>(
-    shared: &ServerState,
-    worker: &'w SharedWorker,
-    batch: &Batch<'_>,
-) -> Option<Option<MutexGuard<'w, ()>>> {
-    let mut pending = batch.pending.iter();
-    if !pending.all(|pending| matches!(pending.format, ReplyFormat::Resp(_))) {
-        return Some(worker.lock.take());
-    }
-    worker.lock.take_unless(|| shared.is_busy())
-}
-
-/// Answers BUSY to all requests of a batch.
+/// Answers BUSY to the requests of a batch. Protocols that have no such answer end the connection.
 #[cold]
 fn refuse(turns: &mut [Turn], batch: &Batch<'_>) {
     for pending in &batch.pending {
-        if let ReplyFormat::Resp(format) = pending.format {
-            let out = turns[pending.turn as usize].output.text();
-            format.refuse(out, &Error::SCRIPT_BUSY);
+        let turn = &mut turns[pending.turn as usize];
+        match pending.format {
+            ReplyFormat::Resp(format) => format.refuse(turn.output.text(), &Error::SCRIPT_BUSY),
+            ReplyFormat::Memcached(_) if !turn.closing => {
+                turn.output.text().extend_from_slice(encode::SCRIPT_BUSY);
+                turn.closing = true;
+            }
+            _ => turn.closing = true,
         }
     }
 }
@@ -66,7 +54,7 @@ pub fn execute(
     now: Time,
     numbers: impl FnOnce(&[Turn]) -> Vec<usize>,
 ) {
-    let Some(_lock) = lock(shared, worker, batch) else {
+    let Some(_lock) = lock(shared, worker) else {
         return refuse(turns, batch);
     };
     let hub = &shared.telemetry.watchers;

@@ -97,6 +97,9 @@ pub fn stat_number(out: &mut Vec<u8>, name: &str, value: u64) {
     stat(out, name, Buffer::new().format(value));
 }
 
+/// The last reply to a client whose connection is closed because its requests would wait for a script of Lua that runs for long.
+pub const SCRIPT_BUSY: &[u8] = b"SERVER_ERROR busy running a script\r\n";
+
 /// The last reply to a client whose connection is closed because it holds too much.
 pub const OUT_OF_MEMORY_READING: &[u8] = b"SERVER_ERROR out of memory reading request\r\n";
 

@@ -8,6 +8,7 @@ use nuthatch_settings::administration::Action;
 use nuthatch_state::databases::Emptied;
 use nuthatch_state::isolation::Isolation;
 
+use crate::busy;
 use crate::phase::Phase;
 use crate::transfer::numbered;
 
@@ -41,6 +42,7 @@ fn swap(cx: &mut Context<'_, '_>, one: i64, other: i64) -> Result<(), Error<'sta
     if one == other {
         return Ok(());
     }
+    busy::check(cx)?;
     let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
     cx.shared.databases.swap(one, other);
     let told = cx.shared.note_flush();
@@ -54,6 +56,7 @@ fn flush_all(cx: &mut Context<'_, '_>) -> Result<(), Error<'static>> {
     if !cx.may(Action::Flush) {
         return Err(Error::FLUSH_FORBIDDEN);
     }
+    busy::check(cx)?;
     cx.flush(cx.now);
     Ok(())
 }
@@ -68,6 +71,7 @@ fn flush(cx: &mut Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
     if cx.shared.databases.is_unused(database.into()) {
         return Ok(());
     }
+    busy::check(cx)?;
     let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
     match cx.shared.databases.empty(database.into()) {
         Emptied::Done => {

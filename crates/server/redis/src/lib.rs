@@ -31,6 +31,7 @@
 
 mod answered;
 mod auth;
+mod busy;
 mod channels;
 mod clients;
 mod collect;

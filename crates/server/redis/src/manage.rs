@@ -14,6 +14,7 @@ use nuthatch_resp::{
 
 use crate::answered::status;
 use crate::auth::authenticate;
+use crate::busy::is_script_in_the_way;
 use crate::databases;
 use crate::info::{self, REDIS_VERSION, Told};
 use crate::phase::Phase;
@@ -24,7 +25,7 @@ use crate::{channels, clients, config, insight, kill, pause, scripts, tracking};
 /// The longest text that Redis stores in one allocation with its header.
 const EMBEDDED_MAX: usize = 44;
 
-/// Executes `command`.
+/// Executes `command`, or answers it BUSY.
 pub fn command(
     cx: &mut Context<'_, '_>,
     turn: &mut Turn,
@@ -33,6 +34,9 @@ pub fn command(
 ) {
     let mut writer = phase.writer(turn);
     match command {
+        _ if looks_at_items(&command) && is_script_in_the_way(cx) => {
+            writer.error(&Error::SCRIPT_BUSY);
+        }
         ServerCommand::Ping(words) if phase.is_restricted() => {
             writer.array(2);
             writer.bulk(b"pong");
@@ -94,6 +98,18 @@ pub fn command(
     }
 }
 
+fn looks_at_items(command: &ServerCommand<'_>) -> bool {
+    matches!(
+        command,
+        ServerCommand::Keys { .. }
+            | ServerCommand::Scan(_)
+            | ServerCommand::RandomKey
+            | ServerCommand::DbSize
+            | ServerCommand::Object(_)
+            | ServerCommand::Memory(_)
+    )
+}
+
 fn random(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
     match walk::random(cx) {
         Some(walk) => phase.begin_walk(walk),
@@ -111,6 +127,9 @@ fn size(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
 fn tell(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, sections: Values<'_>) {
     match info::info(cx, sections) {
         Told::Now(text) => phase.writer(turn).text(&text),
+        Told::After(_) if is_script_in_the_way(cx) => {
+            phase.writer(turn).error(&Error::SCRIPT_BUSY);
+        }
         Told::After(walk) => phase.begin_walk(*walk),
     }
 }

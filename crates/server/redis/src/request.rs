@@ -8,11 +8,11 @@ use nuthatch_commands::turn::{Flow, Turn};
 use nuthatch_commands::work::Work;
 use nuthatch_engine::{Expiry, Op, Read, Store, StoreMode, TouchIf};
 use nuthatch_resp::{
-    Command, Error, ExpiryForm, Lifetime, Parsed, ServerCommand, TransactionCommand, ValueCommand,
-    parse,
+    Command, Error, ExpiryForm, Lifetime, Parsed, Rest, ServerCommand, TransactionCommand,
+    ValueCommand, parse,
 };
-use nuthatch_state::isolation::STEP;
 
+use crate::busy::is_script_in_the_way;
 use crate::phase::{Phase, State};
 use crate::progress::Progress;
 use crate::reader::{RequestReader, refused_tls};
@@ -52,7 +52,9 @@ pub fn take<'a>(
             arguments,
             consumed,
         } => {
-            phase.state = State::Many(Progress::new(verb, arguments));
+            if !begins_many(cx, turn, phase, Progress::new(verb, arguments), arguments) {
+                return Flow::Barrier;
+            }
             cx.counters.redis_commands.bump();
             consumed
         }
@@ -88,6 +90,29 @@ pub fn take<'a>(
     reader.used += consumed;
     turn.spend(Work::COMMAND);
     Flow::Next
+}
+
+/// Begins a command of many keys, or answers it BUSY: once begun it waits. False if the batch is to be executed first.
+#[inline]
+fn begins_many(
+    cx: &Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    progress: Progress,
+    arguments: u32,
+) -> bool {
+    let may_wait = cx.shared.config.lua && cx.shared.scripting.running.is_there();
+    if may_wait && turn.in_batch > 0 {
+        return false;
+    }
+    phase.state = match may_wait && is_script_in_the_way(cx) {
+        false => State::Many(progress),
+        true => {
+            phase.writer(turn).error(&Error::SCRIPT_BUSY);
+            State::Drop(Rest::of(arguments))
+        }
+    };
+    true
 }
 
 /// How a command is executed.
@@ -224,7 +249,7 @@ fn execute(
     cx.info.request().note(input);
     let before = turn.output.end();
     match command {
-        AtOnce::Value(_) if cx.shared.config.lua && is_script_in_the_way(cx) => {
+        AtOnce::Value(_) if is_script_in_the_way(cx) => {
             phase.writer(turn).error(&Error::SCRIPT_BUSY);
         }
         AtOnce::Value(command) => values::command(cx, turn, phase, command),
@@ -235,19 +260,4 @@ fn execute(
     // CLIENT REPLY ON cuts off what was before it.
     let written = turn.output.end().saturating_sub(before);
     turn.spend(Work::of_bytes(written));
-}
-
-/// True if another worker's script runs for long. Until then a command waits here, where it can still be given up.
-#[cold]
-fn is_script_in_the_way(cx: &Context<'_, '_>) -> bool {
-    if cx.worker.lock.has_all() {
-        return false;
-    }
-    while cx.shared.scripting.running.is_there() {
-        if cx.shared.is_busy() {
-            return true;
-        }
-        std::thread::sleep(STEP);
-    }
-    false
 }

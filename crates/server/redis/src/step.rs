@@ -19,7 +19,7 @@ use nuthatch_state::isolation::Isolation;
 use crate::phase::{Phase, State};
 use crate::reader::RequestReader;
 use crate::transaction::Exec;
-use crate::{collect, delivery, keyed, login, lua, many, receive, request, tracking};
+use crate::{busy, collect, delivery, keyed, login, lua, many, receive, request, tracking};
 
 /// The first byte of a request, unless it is a line typed by hand.
 pub const MARK: u8 = b'*';
@@ -186,9 +186,12 @@ fn advance<'a>(
         State::Requests if has_transaction => collect::take(cx, turn, phase, reader),
         State::Requests => request::take(cx, turn, phase, reader),
         State::Drop(_) => drop_rest(turn, phase, reader),
+        State::Collect(_) => collect::go_on(cx, turn, phase, reader),
+        State::Walk(walk) if walk.is_of_clients() => walk_on(cx, turn, phase),
+        // What follows waits for the engine.
+        _ if turn.in_batch == 0 && busy::puts_off(cx, turn) => Flow::Next,
         State::Many(_) => many::go_on(cx, turn, phase, reader),
         State::Upload(_) => receive::go_on(cx, turn, phase, reader),
-        State::Collect(_) => collect::go_on(cx, turn, phase, reader),
         State::Walk(_) => walk_on(cx, turn, phase),
         State::Edit(_) => edit_on(cx, turn, phase),
         State::Transfer(_) => carry_on(cx, turn, phase),

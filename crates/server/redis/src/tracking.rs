@@ -13,6 +13,7 @@ use nuthatch_state::isolation::Isolation;
 use nuthatch_state::worker::{Errand, What};
 
 use crate::answered::status;
+use crate::busy;
 use crate::delivery;
 use crate::mail::Tracked;
 use crate::phase::Phase;
@@ -135,6 +136,7 @@ fn begin_tracking(
     options: Options,
     prefixes: Vec<Box<[u8]>>,
 ) -> Result<(), Error<'static>> {
+    busy::check(cx)?;
     let number = cx.shared.number_of(cx.info);
     let mail = delivery::mail(cx, turn, phase);
     let mailbox = Arc::clone(&mail.mailbox);

@@ -117,6 +117,11 @@ pub enum Purpose {
 }
 
 impl Walk {
+    /// True if it looks at no item.
+    pub fn is_of_clients(&self) -> bool {
+        matches!(self, Self::Clients { .. })
+    }
+
     pub fn memory(&self) -> usize {
         let walked = match self {
             Self::Items { search, .. } => search.memory(),

@@ -177,6 +177,15 @@ impl Phase {
         }
     }
 
+    /// Tells a client that its connection is closed because a script runs for long.
+    pub fn say_busy(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Memcached(_) => out.extend_from_slice(encode::SCRIPT_BUSY),
+            // As above. Redis' protocol has an answer, and is not closed.
+            Self::Undecided { .. } | Self::Binary(_) | Self::CpServer(_) | Self::Resp(_) => {}
+        }
+    }
+
     /// Tells the sender of a datagram which limit it exceeds.
     pub fn say_too_much(&self, what: TooMuch, out: &mut Vec<u8>) {
         match self {

@@ -16,11 +16,26 @@ pub fn run<'a>(
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Stop {
+    if is_ended_by_script(cx, turn, phase) {
+        return Stop::Closing;
+    }
     loop {
         if let Some(stop) = step_of_turn(cx, turn, phase, input) {
             return stop;
         }
     }
+}
+
+/// True if a script of Lua runs for long: whoever cannot be told BUSY is told so, and goes. To wait for the script would put the
+/// worker to sleep, and nobody would hear SCRIPT KILL.
+#[inline]
+fn is_ended_by_script(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase) -> bool {
+    let is_ended = cx.shared.is_busy() && !phase.may_be_redis();
+    if is_ended {
+        phase.say_busy(turn.output.text());
+        turn.closing = true;
+    }
+    is_ended
 }
 
 /// One step of [`run`]: a command, or a piece of one. Returns why the turn stops, if it does.
@@ -65,6 +80,9 @@ pub fn run_logged<'a>(
     fd: RawFd,
 ) -> Stop {
     tracing::trace!("{fd}: {} bytes of input", input.len() - turn.position);
+    if is_ended_by_script(cx, turn, phase) {
+        return Stop::Closing;
+    }
     loop {
         let from = turn.position;
         let begins = phase.is_at_request();

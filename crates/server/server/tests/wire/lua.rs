@@ -262,7 +262,11 @@ fn a_command_of_a_script_has_bounds() {
 /// Others see all of a script's changes, or none.
 #[test]
 fn a_script_is_isolated() {
-    let server = Fixture::with(with_lua(200), Wants::default());
+    let config = Config {
+        lua_busy: Duration::from_secs(3600),
+        ..with_lua(200)
+    };
+    let server = Fixture::with(config, Wants::default());
     let text = "for _ = 1, 50 do for i = 1, 8 do redis.call('INCR', 'k' .. i) end end return 0";
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -312,6 +316,26 @@ fn others_hear_that_a_script_runs_and_stop_it() {
             break free;
         }
     };
+    // None of these puts the worker to sleep until the script has ended.
+    let said = format!("{busy}\r\n");
+    for command in [
+        "MGET k k k",
+        "EXISTS k k",
+        "DEL a b",
+        "MSET a 1 b 2",
+        "MSETNX a 1 b 2",
+        "RENAME k l",
+        "FLUSHALL",
+        "SWAPDB 0 1",
+        "CLIENT TRACKING ON",
+        "EVAL (return) 0",
+        "KEYS *",
+        "SCAN 0",
+        "RANDOMKEY",
+        "OBJECT ENCODING k",
+    ] {
+        ask(&mut clients[free], &line(command), said.as_bytes());
+    }
     ask(&mut clients[free], &line("SCRIPT KILL"), b"+OK\r\n");
     assert!(
         runner
@@ -323,4 +347,54 @@ fn others_hear_that_a_script_runs_and_stop_it() {
         &line("SCRIPT KILL"),
         b"-NOTBUSY No scripts in execution right now.\r\n",
     );
+}
+
+/// memcached's protocols have no answer like BUSY. A worker that slept until the script ends would not hear SCRIPT KILL.
+#[test]
+fn memcacheds_clients_do_not_keep_a_script_from_being_stopped() {
+    let config = Config {
+        lua_busy: Duration::from_millis(100),
+        ..with_lua(FOREVER)
+    };
+    let server = Fixture::with(config, Wants::default());
+    let mut others: Vec<Client> = (0..8).map(|_| server.client()).collect();
+    for client in &mut others {
+        client.send("set k 0 0 1\r\nv\r\n");
+        assert_eq!(client.line(), "STORED");
+    }
+    let mut killers: Vec<Client> = (0..8).map(|_| server.redis_client()).collect();
+    let mut runner = server.redis_client();
+    runner.send(eval("while true do redis.call('GET', 'k') end", "1 k"));
+    pause();
+    // These wait at first, until the script has run for long.
+    for client in &mut others {
+        client.send("get k\r\n");
+    }
+    while !others.iter().any(Client::has_input) {
+        pause();
+    }
+    for killer in &mut killers {
+        killer.send(line("SCRIPT KILL"));
+    }
+    assert!(
+        runner
+            .line()
+            .starts_with("-ERR Error running script: Script killed by user")
+    );
+    let mut refused = 0;
+    for client in &mut others {
+        match &*client.line() {
+            "SERVER_ERROR busy running a script" => {
+                client.expect_end();
+                refused += 1;
+            }
+            first => {
+                // Its worker ran the script.
+                assert_eq!(first, "VALUE k 0 1");
+                assert_eq!(client.lines_until("END"), ["v"]);
+            }
+        }
+    }
+    assert!(refused > 0);
+    ask(&mut runner, &line("GET k"), b"$1\r\nv\r\n");
 }

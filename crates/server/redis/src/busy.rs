@@ -1,0 +1,40 @@
+//! What waits while another worker's script of Lua runs. Nobody sleeps behind a script that runs for long: its worker still
+//! has to hear SCRIPT KILL. A request that has not begun is answered BUSY, and one that has begun goes on in a later turn.
+
+use nuthatch_commands::context::Context;
+use nuthatch_commands::turn::Turn;
+use nuthatch_resp::Error;
+use nuthatch_state::isolation::STEP;
+
+/// True if another worker's script runs for long. Until then its caller waits here.
+#[inline]
+pub fn is_script_in_the_way(cx: &Context<'_, '_>) -> bool {
+    let scripting = &cx.shared.scripting;
+    cx.shared.config.lua && scripting.running.is_there() && is_longer(cx)
+}
+
+#[cold]
+fn is_longer(cx: &Context<'_, '_>) -> bool {
+    let taken = cx.worker.lock.take_unless(|| cx.shared.is_busy());
+    taken.is_none()
+}
+
+/// For a command that waits for all workers. Errors: another worker's script runs for long.
+pub fn check(cx: &Context<'_, '_>) -> Result<(), Error<'static>> {
+    match is_script_in_the_way(cx) {
+        true => Err(Error::SCRIPT_BUSY),
+        false => Ok(()),
+    }
+}
+
+/// Ends the turn of a request that has begun, if another worker's script runs for long. True if it has.
+#[inline]
+pub fn puts_off(cx: &Context<'_, '_>, turn: &mut Turn) -> bool {
+    let waits = is_script_in_the_way(cx);
+    if waits {
+        // The turn comes again at once.
+        std::thread::sleep(STEP);
+        turn.commands_left = 0;
+    }
+    waits
+}
