@@ -34,9 +34,7 @@ pub fn command(
 ) {
     let mut writer = phase.writer(turn);
     match command {
-        _ if looks_at_items(&command) && is_script_in_the_way(cx) => {
-            writer.error(&Error::SCRIPT_BUSY);
-        }
+        _ if is_kept(cx, &command) => writer.error(&Error::SCRIPT_BUSY),
         ServerCommand::Ping(words) if phase.is_restricted() => {
             writer.array(2);
             writer.bulk(b"pong");
@@ -98,8 +96,9 @@ pub fn command(
     }
 }
 
-fn looks_at_items(command: &ServerCommand<'_>) -> bool {
-    matches!(
+/// True if a script is in the way of a command that looks at items.
+fn is_kept(cx: &Context<'_, '_>, command: &ServerCommand<'_>) -> bool {
+    let looks_at_items = matches!(
         command,
         ServerCommand::Keys { .. }
             | ServerCommand::Scan(_)
@@ -107,7 +106,8 @@ fn looks_at_items(command: &ServerCommand<'_>) -> bool {
             | ServerCommand::DbSize
             | ServerCommand::Object(_)
             | ServerCommand::Memory(_)
-    )
+    );
+    looks_at_items && is_script_in_the_way(cx)
 }
 
 fn random(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
