@@ -11,6 +11,8 @@ NUTHATCH = os.environ.get("NUTHATCH", str(ROOT / "target/debug/nuthatch"))
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.M)[1]
 # 1.05 times -m and 32 megabytes are promised (docs/operations.md); the kernel's buffers come on top.
 PROMISED = 1.05, 32
+# Of the scripts of a thread, and twice that while one answers; and of the texts of all.
+SCRIPTS = 16, 8
 
 # Tools that scripts/setup-deploy.sh has put beside this Python.
 os.environ["PATH"] += os.pathsep + str(pathlib.Path(sys.executable).parent)
@@ -40,4 +42,6 @@ def value(words, flag):
 def suffices(megabytes, words):
     """So many megabytes are enough for a server with these flags, and not far more than that."""
     promised = PROMISED[0] * int(value(words, "-m")) + PROMISED[1]
+    if "--lua" in words:
+        promised += 2 * SCRIPTS[0] * int(value(words, "-t")) + SCRIPTS[1]
     assert promised + 32 <= megabytes <= 1.1 * promised + 48, (megabytes, words)

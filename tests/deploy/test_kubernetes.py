@@ -24,6 +24,7 @@ VARIANTS = {
     "as it is": (),
     "small": ("--set", "memory=1,redis.enabled=false,podDisruptionBudget.enabled=false"),
     "large": ("--set", "memory=100000,threads=16,connections=20000,extraArgs={-o,idle_timeout=60}"),
+    "scripts": ("--set", "memory=64,threads=16,lua=true"),
     "pods with names": ("--set", "kind=StatefulSet,replicas=2"),
     "persistent": PERSISTENT,
     "secured": SECURED,
@@ -182,6 +183,7 @@ def test_values_that_cannot_be_are_refused():
         ("kind=DaemonSet", "kind"),
         ("memory=some", "memory"),
         ("memroy=1", "memroy"),
+        ("lua=much", "lua"),
         ("persistence.enabled=true", "persistence needs kind=StatefulSet"),
         ("serviceMonitor.enabled=true,service.type=NodePort", "serviceMonitor needs"),
     ]:

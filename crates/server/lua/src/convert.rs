@@ -65,8 +65,10 @@ fn table(table: &Table, resp: u8, room: &mut Room, depth: usize) -> Result<Value
         && let LuaValue::String(text) = verbatim.raw_get("string")?
     {
         let mut name = [b' '; 3];
+        let format = format.as_bytes();
+        let letters = format.iter().take_while(|&&byte| byte != 0);
         name.iter_mut()
-            .zip(&*format.as_bytes())
+            .zip(letters)
             .for_each(|(to, from)| *to = *from);
         let text = bytes(&text, room)?;
         return Ok(Value::Verbatim { format: name, text });

@@ -55,8 +55,9 @@ for _, name in base.ipairs({ 'assert', 'error', 'getmetatable', 'ipairs', 'next'
   builtins[name] = base[name]
 end
 
--- Lua's own counts in 32 bits without a look at what does not fit, and then writes behind its stack.
-local UNPACKED_MAX = 8000
+-- Lua's own counts in 32 bits without a look at what does not fit, and then writes behind its stack. It
+-- returns as many as this beside its three arguments.
+local UNPACKED_MAX = 7997
 function builtins.unpack(list, from, to)
   table_of(list, 1, 'unpack')
   from = from == nil and 1 or number(from, 2, 'unpack')

@@ -63,8 +63,7 @@ pub fn remember(cx: &Context<'_, '_>, from: usize) {
 /// CLIENT TRACKING.
 pub fn switch(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, asked: &Tracking<'_>) {
     let tracked = phase.mail().and_then(|mail| mail.tracked.as_ref());
-    let tracker = tracked.map(|it| Arc::clone(&it.tracker));
-    let set = tracker.map_or_else(Vec::new, |it| cx.shared.tracking.prefixes_of(&it));
+    let set = tracked.map_or_else(Vec::new, |it| cx.shared.tracking.prefixes_of(&it.tracker));
     let outcome = switch_beside(cx, turn, phase, asked, &set);
     status(turn, phase, outcome);
 }
@@ -104,12 +103,8 @@ fn switch_beside<'a>(
         if prefix.len() > PREFIX_LEN_MAX {
             return Err(Error::PREFIX_TOO_LONG);
         }
-        let overlaps = |other: &&[u8]| other.starts_with(prefix) || prefix.starts_with(other);
-        if let Some(other) = set.iter().map(|it| &**it).find(overlaps) {
-            return Err(Error::PrefixIsSet { prefix, other });
-        }
-        if let Some(other) = asked.prefixes().skip(at + 1).find(overlaps) {
-            return Err(Error::PrefixTwice { prefix, other });
+        if let Some(error) = asked.overlap(at, prefix, set) {
+            return Err(error);
         }
         if prefixes.len() == PREFIXES_MAX {
             return Err(Error::PREFIXES_TOO_MANY);

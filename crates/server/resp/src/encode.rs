@@ -294,12 +294,11 @@ impl<'o> Writer<'o> {
                 self.say_of(WORDS, name, UNKNOWN_SHOWN, &["') - ", why]);
             }
             Error::ClientType(word) => self.say_of(CLIENT_TYPE, word, usize::MAX, &["'"]),
-            Error::PrefixIsSet { prefix, other } => {
-                self.say_overlap(prefix, "an existing prefix '", other);
-            }
-            Error::PrefixTwice { prefix, other } => {
-                self.say_overlap(prefix, "another provided prefix '", other);
-            }
+            Error::Overlap {
+                prefix,
+                other,
+                is_set,
+            } => self.say_overlap(prefix, other, is_set),
             Error::NoUser(name) => self.say_of("ERR No such user '", name, UNKNOWN_SHOWN, &["'"]),
             Error::InfoUnknown(word) => self.say_of(OPTION, word, usize::MAX, &["'"]),
             Error::Info(name) => {
@@ -326,7 +325,11 @@ impl<'o> Writer<'o> {
         }
     }
 
-    fn say_overlap(&mut self, prefix: &[u8], what: &str, other: &[u8]) {
+    fn say_overlap(&mut self, prefix: &[u8], other: &[u8], is_set: bool) {
+        let what = match is_set {
+            true => "an existing prefix '",
+            false => "another provided prefix '",
+        };
         const BEHIND: &str = "'. Prefixes for a single client must not overlap.";
         self.say_of("ERR Prefix '", prefix, usize::MAX, &["' overlaps with "]);
         self.say_of(what, other, usize::MAX, &[BEHIND]);

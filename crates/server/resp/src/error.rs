@@ -46,19 +46,14 @@ pub enum Error<'a> {
     },
     /// A kind of connections that Redis does not have.
     ClientType(&'a [u8]),
-    /// CLIENT TRACKING: this prefix begins one that the client has already, or is begun by it.
-    PrefixIsSet {
-        /// The prefix.
+    /// CLIENT TRACKING: of two prefixes one begins the other.
+    Overlap {
+        /// One of the request.
         prefix: &'a [u8],
-        /// That of before.
+        /// Another.
         other: &'a [u8],
-    },
-    /// CLIENT TRACKING: of two prefixes of the request one begins the other.
-    PrefixTwice {
-        /// The first.
-        prefix: &'a [u8],
-        /// The second.
-        other: &'a [u8],
+        /// The client has set the other already.
+        is_set: bool,
     },
     /// CLIENT KILL of a user who does not exist.
     NoUser(&'a [u8]),

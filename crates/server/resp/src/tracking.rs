@@ -41,6 +41,18 @@ impl<'a> Tracking<'a> {
             }
         })
     }
+
+    /// Why the prefix at this place cannot be set beside these and those behind it: none may begin another.
+    pub fn overlap(&self, at: usize, prefix: &'a [u8], set: &'a [Box<[u8]>]) -> Option<Error<'a>> {
+        let overlaps = |other: &&[u8]| other.starts_with(prefix) || prefix.starts_with(other);
+        let before = set.iter().map(|it| &**it).find(overlaps);
+        let other = before.or_else(|| self.prefixes().skip(at + 1).find(overlaps))?;
+        Some(Error::Overlap {
+            prefix,
+            other,
+            is_set: before.is_some(),
+        })
+    }
 }
 
 /// CLIENT TRACKING behind its name.

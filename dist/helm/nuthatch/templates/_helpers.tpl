@@ -25,9 +25,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
-{{/* Megabytes of a pod: what the server promises to stay within (1.05 times -m and 32), and the kernel's buffers. */}}
+{{/* Megabytes of a pod: what the server promises to stay within (1.05 times -m and 32), and the kernel's buffers. With
+scripts twice the memory of the scripts of each thread, and their texts. */}}
 {{- define "nuthatch.megabytes" -}}
-{{- add (div (add (mul (int .Values.memory) 11) 9) 10) 64 -}}
+{{- $scripts := ternary (add (mul (int .Values.threads) 32) 8) 0 .Values.lua -}}
+{{- add (div (add (mul (int .Values.memory) 11) 9) 10) 64 $scripts -}}
 {{- end }}
 
 {{- define "nuthatch.args" -}}
@@ -42,6 +44,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if .Values.redis.enabled }}
 - --redis-port
 - "6379"
+{{- end }}
+{{- if .Values.lua }}
+- --lua
 {{- end }}
 {{- if .Values.auth.secret }}
 - -Y
