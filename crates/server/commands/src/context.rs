@@ -72,6 +72,8 @@ pub struct Context<'w, 'a> {
     pub naming: Naming,
     /// Requests that write wait: see [`hold`](nuthatch_state::hold).
     pub holds_writes: bool,
+    /// The request is a script's: nothing that it does is shown as its connection's.
+    pub in_script: bool,
     /// The work that was done at once for the running turn and is not taken off its share yet.
     pub work: Work,
 }
@@ -133,7 +135,7 @@ impl<'a> Context<'_, 'a> {
         }
     }
 
-    /// The same with inputs of their own, which live shorter than the iteration's.
+    /// The same for a request of a script, with inputs of its own, which live shorter than the iteration's.
     pub fn apart<'s, 'b>(
         &'s mut self,
         batch: &'s mut Batch<'b>,
@@ -158,6 +160,7 @@ impl<'a> Context<'_, 'a> {
             naming: self.naming,
             // What runs apart has begun, and nobody else has a turn before its end.
             holds_writes: false,
+            in_script: true,
             work: Work::default(),
         }
     }

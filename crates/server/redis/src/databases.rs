@@ -30,7 +30,9 @@ pub fn command(
 fn select(cx: &mut Context<'_, '_>, phase: &mut Phase, number: i64) -> Result<(), Error<'static>> {
     let database = numbered(number).ok_or(Error::DATABASE)?;
     phase.database = database as u8;
-    cx.info.set_database(phase.database);
+    if !cx.in_script {
+        cx.info.set_database(phase.database);
+    }
     Ok(())
 }
 

@@ -131,7 +131,7 @@ pub fn run(
         },
         cx: &mut *cx,
     };
-    server.call.phase.database = phase.database;
+    server.call.phase.begin_script(phase);
     let ran = lua.run(&call.source, keys, arguments, &mut server);
     drop(running);
     drop(isolation);

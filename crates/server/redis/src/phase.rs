@@ -232,6 +232,14 @@ impl Phase {
     }
 
     /// Begins a walk.
+    /// The first phase of a script that a client in this phase runs.
+    pub(crate) fn begin_script(&mut self, client: &Self) {
+        self.database = client.database;
+        if client.session.as_ref().is_some_and(|it| it.no_touch) {
+            self.session().no_touch = true;
+        }
+    }
+
     pub(crate) fn begin_walk(&mut self, walk: Walk) {
         self.state = State::Walk(Box::new(walk));
     }

@@ -246,7 +246,9 @@ fn execute(
     command: AtOnce<'_>,
 ) {
     // CLIENT LIST and CLIENT INFO show themselves.
-    cx.info.request().note(input);
+    if !cx.in_script {
+        cx.info.request().note(input);
+    }
     let before = turn.output.end();
     match command {
         AtOnce::Value(_) if is_script_in_the_way(cx) => {

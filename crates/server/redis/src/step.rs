@@ -365,6 +365,7 @@ fn carry_out_apart(
         let flow = advance(&mut own, &mut turn, &mut call.phase, &mut reader);
         let is_over = reader.left().is_empty() && call.phase.is_at_request();
         if flow == Flow::Barrier || is_over || own.batch_is_full(&turn) {
+            leave_recency(&mut own, &call.phase, 0);
             finish(&mut own, &mut turn);
         }
         own.charge(&mut turn);

@@ -362,6 +362,7 @@ impl Worker {
                     tracker: None,
                     naming: Default::default(),
                     holds_writes: held.holds_writes(),
+                    in_script: false,
                     turn: index as u32,
                     info,
                     work: Default::default(),

@@ -398,3 +398,25 @@ fn memcacheds_clients_do_not_keep_a_script_from_being_stopped() {
     assert!(refused > 0);
     ask(&mut runner, &line("GET k"), b"$1\r\nv\r\n");
 }
+
+/// What a script does is not shown as its connection's, and it leaves no more traces than that.
+#[test]
+fn a_script_is_not_its_connection() {
+    let server = Fixture::with(with_lua(20), Wants::default());
+    let mut client = server.redis_client();
+    ask(&mut client, &line("SET k v"), b"+OK\r\n");
+    ask(&mut client, &line("CLIENT NO-TOUCH ON"), b"+OK\r\n");
+    let text = "local it = redis.call('GET', 'k') redis.call('SELECT', 7) redis.call('RENAME', 'a', 'b') return it";
+    client.send(eval(text, "0"));
+    assert_eq!(client.line(), "-ERR no such key");
+    let mut other = server.redis_client();
+    other.send(line("CLIENT LIST ID 1"));
+    other.line();
+    let listed = other.line();
+    assert!(listed.contains(" db=0 "), "{listed}");
+    assert!(listed.contains(" cmd=eval "), "{listed}");
+    let mut memcached = server.client();
+    memcached.send("me k\r\n");
+    let item = memcached.line();
+    assert!(item.contains(" fetch=no "), "{item}");
+}
