@@ -368,10 +368,9 @@ impl Worker {
                     work: Default::default(),
                 };
                 // Unwind safe, if the panic is not the engine's. What the turn changes is of its connection alone, which
-                // is closed: its output, its phase (with it go a value under way, its share of the account, and what a
-                // transaction has queued or watches). What it shares with the other turns is valid at each step: the
-                // batch, which is cut; the arena, which only grows until the iteration's end; the counters, which are
-                // atomic. Locks are released by their guards, the isolation's too.
+                // is closed: its output, its phase (with it go a value under way, its share of the account, and what is
+                // queued or watched). What it shares with the other turns is valid at each step: the batch, which is cut;
+                // the arena, which only grows until the iteration's end; the counters. Guards release locks.
                 let ran = catch_unwind(AssertUnwindSafe(|| match logged {
                     true => run::run_logged(&mut cx, turn, phase, input, fd),
                     false => run::run(&mut cx, turn, phase, input),
