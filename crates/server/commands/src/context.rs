@@ -9,7 +9,7 @@ use nuthatch_channels::tracking::Tracker;
 use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{
     AnyHandle, AnyValue, Engine, Expiry, Handle, Inspect, Item, Key, KeyHasher, Op, Present,
-    Removal, Replies, Reply, Request, Store, StoreMode, Time, Value,
+    Replies, Reply, Request, Store, StoreMode, Time, Value,
 };
 use nuthatch_protocol::Limits;
 use nuthatch_resp::{Error, Moment, check_key_len};
@@ -31,6 +31,7 @@ use nuthatch_state::worker::SharedWorker;
 use crate::answers::{self, ReplyFormat};
 use crate::batch::{Batch, PendingReply};
 use crate::counting::{self, Counted, Counts};
+use crate::executing;
 use crate::expiry;
 use crate::partial::PartialValue;
 use crate::turn::Turn;
@@ -324,17 +325,12 @@ impl<'a> Context<'_, 'a> {
         self.work.add(Work::of_places(told));
     }
 
-    /// Removes a key's item: a set of the key failed, and readers must not take the old value for the new one.
+    /// [`executing::forget`] of a key of the running turn's database.
     pub fn forget(&mut self, key: &[u8]) {
-        let request = Request {
-            key: self.key(key),
-            op: Op::Remove(Removal::default()),
-        };
+        let key = self.key(key);
         let lock = self.worker.lock.take();
-        self.handle
-            .execute(self.now, &[request], &mut DiscardReplies);
+        let told = executing::forget(self.shared, self.handle, key, self.now);
         drop(lock);
-        let told = changes::tell(&self.shared.tracking, &request, None);
         self.work.add(Work::of_places(told));
     }
 
@@ -503,8 +499,8 @@ fn extends(store: &Store<'_>) -> bool {
     matches!(store.mode, StoreMode::Append | StoreMode::Prepend)
 }
 
-/// Ignores all answers. Removals get no other call than `done`.
-pub struct DiscardReplies;
+/// Ignores all answers.
+struct DiscardReplies;
 
 impl<V: Value> Replies<V> for DiscardReplies {
     fn begin(&mut self, _: usize, _: &Item) -> &mut [std::mem::MaybeUninit<u8>] {

@@ -1,10 +1,16 @@
 //! Executes a batch: passes it to the engine and writes the answers.
 
+use std::mem::MaybeUninit;
+
 use nuthatch_base::sync::mutex::MutexGuard;
-use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
+use nuthatch_engine::{
+    AnyHandle, Engine, Handle, Inspect, Item, Key, Op, Removal, Replies, Reply, Request, Time,
+    Value,
+};
 use nuthatch_protocol::encode;
 use nuthatch_resp::Error;
 use nuthatch_state::changes::{self, Changes, Naming};
+use nuthatch_state::key_events::Event;
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::watch::line::Lines;
 use nuthatch_state::telemetry::watch::replies::WatchedReplies;
@@ -13,7 +19,6 @@ use nuthatch_state::worker::SharedWorker;
 use crate::answering::Answering;
 use crate::answers::ReplyFormat;
 use crate::batch::Batch;
-use crate::context::DiscardReplies;
 use crate::counting::Counts;
 use crate::turn::Turn;
 
@@ -89,15 +94,44 @@ pub fn execute(
         watched.execute(handle);
         watched.publish(hub, |answering, index, count| answering.told(index, count));
     }
-    // Readers must not take the old value for the new one, which could not be stored.
     for index in answering.failed_sets {
-        let forget = Request {
-            key: batch.requests[index].key,
-            op: Op::Remove(Removal::default()),
-        };
-        handle.execute(now, &[forget], &mut DiscardReplies);
-        if is_watched {
-            changes::tell(&shared.tracking, &forget, None);
-        }
+        forget(shared, handle, batch.requests[index].key, now);
+    }
+}
+
+/// Removes a key's item: a set of the key failed, and readers must not take the old value for the new one. Clients that
+/// track the key are told, and that the item was evicted: no client has removed it. Returns how many were told, as work.
+/// The caller holds its worker's lock.
+pub fn forget(shared: &ServerState, handle: &mut AnyHandle, key: Key<'_>, now: Time) -> usize {
+    let request = Request {
+        key,
+        op: Op::Remove(Removal::default()),
+    };
+    let mut gone = Gone(false);
+    handle.execute(now, &[request], &mut gone);
+    let told = changes::tell(&shared.tracking, &request, None);
+    let events = &shared.key_events;
+    match gone.0 && events.is_used() {
+        true => told + events.tell(&shared.databases, Event::Evicted, key.bytes()),
+        false => told,
+    }
+}
+
+/// Whether a removal has removed something. Removals get no other call than `done`.
+struct Gone(bool);
+
+impl<V: Value> Replies<V> for Gone {
+    fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
+        &mut []
+    }
+
+    fn commit(&mut self, _: usize) {}
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: V) {}
+
+    fn done(&mut self, _: usize, reply: Reply) {
+        self.0 |= reply == Reply::Removed;
     }
 }

@@ -122,3 +122,42 @@ fn long_values_and_transactions_are_told() {
         ],
     );
 }
+
+/// memcached's rule: a set that fails takes the old item with it. It is told once, and only if there was one.
+#[test]
+fn an_item_that_a_failed_set_takes_with_it_is_told_as_evicted() {
+    let wants = Wants {
+        memory: 16 << 20,
+        evicts: false,
+        ..Wants::default()
+    };
+    let server = Fixture::with(both(), wants);
+    let mut client = server.client();
+    client.ask("set k 0 0 1\r\n1\r\n", "STORED\r\n");
+    client.ask("set other 0 0 1\r\n1\r\n", "STORED\r\n");
+    for number in 0.. {
+        client.send(store(&format!("filler{number}"), 9_000));
+        if client.line() != "STORED" {
+            break;
+        }
+    }
+    let mut subscriber = subscriber(&server, "EA");
+    for (key, size) in [("k", 9_000), ("k", 9_000), ("other", (1 << 20) + 1)] {
+        client.send(store(key, size));
+        assert!(client.line().starts_with("SERVER_ERROR"), "{key} {size}");
+    }
+    client.ask("delete filler0\r\n", "DELETED\r\n");
+    hears(
+        &mut subscriber,
+        &[
+            ("__keyevent@0__:evicted", "k"),
+            ("__keyevent@0__:evicted", "other"),
+            ("__keyevent@0__:del", "filler0"),
+        ],
+    );
+}
+
+/// A set of so many bytes.
+fn store(key: &str, size: usize) -> String {
+    format!("set {key} 0 0 {size}\r\n{}\r\n", "v".repeat(size))
+}
