@@ -23,6 +23,12 @@ const PLAIN: u8 = 1;
 const EACH: u8 = 2;
 const LAZY: u8 = 3;
 
+/// The most bytes of a line that a script logs, as in Redis.
+const LINE_MAX: usize = 1024;
+
+/// Bytes that are copied while such a line is made.
+const LINE_COST: usize = 64 << 10;
+
 /// What the functions share with the interpreter.
 #[derive(Clone)]
 pub struct Shared {
@@ -152,10 +158,12 @@ fn state(lua: &Lua, shared: &Shared, globals: &Table, host: &Table) -> Result<()
             Ok(())
         })?,
     )?;
+    let meter = Rc::clone(&shared.meter);
     host.set(
         "log",
-        lua.create_function(|_, (level, words): (u8, String)| {
-            log(level, &words.to_string_lossy());
+        lua.create_function(move |lua, (level, words): (u8, String)| {
+            take_bytes(lua, &meter, LINE_COST)?;
+            log(level, &line(&words.as_bytes()));
             Ok(())
         })?,
     )?;
@@ -169,6 +177,19 @@ fn state(lua: &Lua, shared: &Shared, globals: &Table, host: &Table) -> Result<()
             Ok(())
         })?,
     )
+}
+
+/// What a script logs, as a part of one line: it can neither begin another one nor control a terminal.
+fn line(words: &[u8]) -> std::string::String {
+    let words = std::string::String::from_utf8_lossy(&words[..words.len().min(LINE_MAX)]);
+    let mut line = std::string::String::with_capacity(words.len());
+    for letter in words.chars() {
+        match letter {
+            '"' | '\'' => line.push(letter),
+            _ => line.extend(letter.escape_debug()),
+        }
+    }
+    line
 }
 
 fn log(level: u8, words: &str) {
@@ -260,5 +281,18 @@ fn find(subject: &[u8], wanted: &[u8]) -> Option<usize> {
     match wanted.is_empty() {
         true => Some(0),
         false => memchr::memmem::find(subject, wanted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_script_stays_one() {
+        let words = b"{\"a\": 'b'}\r\n\x1b[2J\xff\xc3\xa9\xe2\x80\xae";
+        let shown = "{\"a\": 'b'}\\r\\n\\u{1b}[2J\u{fffd}\u{e9}\\u{202e}";
+        assert_eq!(line(words), shown);
+        assert_eq!(line(&[b'x'; 5000]).len(), LINE_MAX);
     }
 }

@@ -428,6 +428,7 @@ fn hostile_scripts_end() {
         "return ('x'):rep(2^40)",
         "return ('%99999d'):format(1)",
         "local t = {} for i = 1, 1e6 do t[i] = 'xxxxxxxxxxxxxxxx' end return table.concat(t)",
+        "while true do redis.log(redis.LOG_DEBUG, 'x') end",
         "return cjson.decode(('['):rep(1e5))",
         "return cjson.decode('[' .. ('{},'):rep(1e6) .. '0]')",
         "return cjson.decode('[' .. ('{\"a\":1},'):rep(1e6) .. '0]')",

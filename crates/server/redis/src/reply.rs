@@ -27,9 +27,7 @@ pub fn write(writer: &mut Writer<'_>, value: &Value) {
         Value::Integer(it) => writer.integer(*it),
         Value::Double(it) => writer.double(*it),
         Value::Text(text) => writer.bulk(text),
-        Value::Status(text) => {
-            writer.status(&String::from_utf8_lossy(text).replace(['\r', '\n'], " "));
-        }
+        Value::Status(text) => writer.status_of(text),
         Value::Error(text) => writer.error(&Error::Script(text)),
         Value::BigNumber(digits) => writer.big_number(digits),
         Value::Verbatim { format, text } => writer.verbatim(*format, text),
@@ -64,15 +62,14 @@ mod tests {
             Value::Bool(true),
             Value::Integer(-7),
             text("a\r\nb"),
-            Value::Status(b"OK".into()),
+            Value::Status(b"OK\r\n\xff".into()),
             Value::Error(b"ERR x".into()),
             Value::Map(vec![(text("a"), Value::List(vec![]))]),
         ]);
         let mut answer = Vec::new();
         write(&mut Writer::new(&mut answer, Version::Resp3), &values);
         assert!(answer.len() <= len(&values));
-        let expected =
-            b"*7\r\n_\r\n#t\r\n:-7\r\n$4\r\na\r\nb\r\n+OK\r\n-ERR x\r\n%1\r\n$1\r\na\r\n*0\r\n";
+        let expected = b"*7\r\n_\r\n#t\r\n:-7\r\n$4\r\na\r\nb\r\n+OK  \xff\r\n-ERR x\r\n%1\r\n$1\r\na\r\n*0\r\n";
         assert_eq!(answer, expected);
     }
 }

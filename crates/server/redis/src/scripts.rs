@@ -151,10 +151,7 @@ impl Answers<'_> {
             Value::Bool(true) => writer.integer(1),
             Value::Number(number) => writer.integer(integer(*number)),
             Value::Text(text) => self.text(text)?,
-            Value::Status(text) => {
-                let text = String::from_utf8_lossy(text).replace(['\r', '\n'], " ");
-                writer.status(&text);
-            }
+            Value::Status(text) => writer.status_of(text),
             Value::Error(text) => self.error(text)?,
             Value::List(values) => {
                 // A list ends before its first nil.

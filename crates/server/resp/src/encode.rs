@@ -92,6 +92,18 @@ impl<'o> Writer<'o> {
         self.line(b'+', words.as_bytes());
     }
 
+    /// A status in a client's words. It has no place for ends of lines.
+    pub fn status_of(&mut self, words: &[u8]) {
+        let begin = self.out.len() + 1;
+        self.line(b'+', words);
+        let end = begin + words.len();
+        for byte in &mut self.out[begin..end] {
+            if matches!(byte, b'\r' | b'\n') {
+                *byte = b' ';
+            }
+        }
+    }
+
     /// `OK`.
     #[inline]
     pub fn ok(&mut self) {
