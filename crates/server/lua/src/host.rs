@@ -29,6 +29,9 @@ const LINE_MAX: usize = 1024;
 /// Bytes that are copied while such a line is made.
 const LINE_COST: usize = 64 << 10;
 
+/// Bytes that are copied while Lua compiles one.
+pub const COST_OF_COMPILED: usize = 16;
+
 /// What the functions share with the interpreter.
 #[derive(Clone)]
 pub struct Shared {
@@ -117,7 +120,7 @@ fn state(lua: &Lua, shared: &Shared, globals: &Table, host: &Table) -> Result<()
     host.set(
         "compile",
         lua.create_function(move |lua, (text, name): (String, String)| {
-            take_bytes(lua, &meter, 16 * text.as_bytes().len())?;
+            take_bytes(lua, &meter, COST_OF_COMPILED * text.as_bytes().len())?;
             let globals: Table = globals.get(1)?;
             // As in Lua itself, a name ends at its first NUL.
             let name = name.to_string_lossy();

@@ -185,6 +185,11 @@ impl Interpreter {
             self.compiled.clear();
         }
         let text = source.code();
+        // If that is too much, the run ends by it.
+        let _ = self
+            .shared
+            .meter
+            .take_bytes(&self.lua, host::COST_OF_COMPILED * text.len());
         let made = host::compile(&self.lua, text, host::CHUNK, &self.globals);
         let function = made.map_err(|words| {
             let words = format!("ERR Error compiling script (new function): {words}");

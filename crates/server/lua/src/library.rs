@@ -27,9 +27,14 @@ pub struct Source {
 impl Source {
     /// Errors: the words of an answer.
     pub fn read(text: &[u8]) -> Result<Self, String> {
+        Self::named(Name::of(text), text)
+    }
+
+    /// The same of a text whose name is known. Errors: as above.
+    pub fn named(name: Name, text: &[u8]) -> Result<Self, String> {
         let (flags, _) = shebang::read(text)?;
         Ok(Self {
-            name: Name::of(text),
+            name,
             flags,
             text: text.into(),
         })

@@ -612,3 +612,14 @@ fn no_number_is_too_large_for_a_function() {
         Ok(Value::Integer(7997))
     );
 }
+
+/// A text is compiled once, and what that takes is work of the script.
+#[test]
+fn compiling_takes_steps() {
+    let mut lua = interpreter();
+    let text = format!("return 1 --{}", "x".repeat(1 << 20));
+    let source = Source::read(text.as_bytes()).unwrap();
+    let mut steps = || lua.run(&source, &[], &[], &mut Echo).steps;
+    assert!(steps() > 200_000);
+    assert!(steps() < 10_000);
+}

@@ -54,6 +54,7 @@ mod manage;
 mod many;
 mod multi;
 mod muted;
+mod named;
 mod pause;
 mod phase;
 mod progress;

@@ -13,11 +13,12 @@ use nuthatch_commands::turn::Turn;
 use nuthatch_commands::work::Work;
 use nuthatch_engine::AnyValue;
 use nuthatch_lua::{Allowance, Answer, Failure, Host, Interpreter, Limits, Source, Value};
-use nuthatch_resp::{Error, Eval, ScriptName, Version, Writer, in_script};
+use nuthatch_resp::{Error, Eval, Version, Writer, in_script};
 use nuthatch_script::Name;
 use nuthatch_state::isolation::Isolation;
 
 use crate::lua_call::LuaCall;
+use crate::named::Named;
 use crate::phase::{Phase, State};
 use crate::reply;
 
@@ -38,10 +39,11 @@ pub fn eval(
     turn: &mut Turn,
     phase: &mut Phase,
     eval: &Eval<'_>,
+    script: &Named<'_>,
     long: Option<(usize, &[u8])>,
 ) -> Result<(), Error<'static>> {
     let mut lua = interpreter(cx)?;
-    let source = source(cx, &mut lua, eval.script);
+    let source = source(cx, &mut lua, script);
     LUA.set(Some(lua));
     let source = match source {
         Ok(source) => source,
@@ -141,9 +143,9 @@ pub fn run(
 }
 
 /// SCRIPT LOAD of a script that is Lua's. Errors: Lua does not take it, or there is no room.
-pub fn load(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, text: &[u8]) {
+pub fn load(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase, name: Name, text: &[u8]) {
     let loaded = interpreter(cx).map(|mut lua| {
-        let made = read(&mut lua, text);
+        let made = read(&mut lua, name, text);
         LUA.set(Some(lua));
         made
     });
@@ -159,8 +161,8 @@ pub fn load(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, text: &[u8
 }
 
 /// Keeps a script that needs no Lua, but may need it for other keys. False: there is no room.
-pub fn keep(cx: &Context<'_, '_>, text: &[u8]) -> bool {
-    let source = Source::read(text).map(Arc::new);
+pub fn keep(cx: &Context<'_, '_>, name: Name, text: &[u8]) -> bool {
+    let source = Source::named(name, text).map(Arc::new);
     source.is_ok_and(|source| cx.shared.scripting.library.keep(&source, true))
 }
 
@@ -181,32 +183,26 @@ fn interpreter(cx: &Context<'_, '_>) -> Result<Box<Interpreter>, Error<'static>>
 
 /// The script that a request names.
 fn source(
-    cx: &mut Context<'_, '_>,
+    cx: &Context<'_, '_>,
     lua: &mut Interpreter,
-    name: ScriptName<'_>,
+    script: &Named<'_>,
 ) -> Result<Arc<Source>, Failure> {
     let library = &cx.shared.scripting.library;
-    let known = |name: Option<Name>| name.and_then(|name| library.find(name));
-    match name {
-        ScriptName::Sha1(digits) => {
-            let no_script = || failure_of(&Error::NO_SCRIPT);
-            known(Name::read(digits)).ok_or_else(no_script)
-        }
-        ScriptName::Text(text) => match known(Some(Name::of(text))) {
-            Some(source) => Ok(source),
-            None => {
-                let source = read(lua, text)?;
-                // Without room its client sends the text again.
-                library.keep(&source, false);
-                Ok(source)
-            }
-        },
+    if let Some(source) = script.name.and_then(|name| library.find(name)) {
+        return Ok(source);
     }
+    let (Some(name), Some(text)) = (script.name, script.text) else {
+        return Err(failure_of(&Error::NO_SCRIPT));
+    };
+    let source = read(lua, name, text)?;
+    // Without room its client sends the text again.
+    library.keep(&source, false);
+    Ok(source)
 }
 
 /// Reads a text, which Lua takes as a script.
-fn read(lua: &mut Interpreter, text: &[u8]) -> Result<Arc<Source>, Failure> {
-    let source = Source::read(text).map_err(|words| Failure::Error(words.into_bytes()))?;
+fn read(lua: &mut Interpreter, name: Name, text: &[u8]) -> Result<Arc<Source>, Failure> {
+    let source = Source::named(name, text).map_err(|words| Failure::Error(words.into_bytes()))?;
     lua.check(&source)?;
     Ok(Arc::new(source))
 }

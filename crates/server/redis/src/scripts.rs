@@ -12,12 +12,10 @@ use nuthatch_script::{Failure, Name, Script, Value, integer};
 use nuthatch_state::scripting::Stopped;
 
 use crate::lua;
+use crate::named::Named;
 use crate::phase::Phase;
 use crate::slot::Slot;
 use crate::spot::{ATTEMPTS, Content, read};
-
-/// So many bytes of a script's text are hashed and parsed while a command about one key is executed.
-const TEXT_OF_COMMAND: usize = 32;
 
 /// EVAL and EVALSHA. `long` is the argument that arrived piece by piece, if there is one, and its place.
 pub fn eval(
@@ -27,19 +25,20 @@ pub fn eval(
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
 ) {
+    let script = Named::of(cx, eval.script);
     let done = match () {
         () if eval.read_only && !cx.shared.config.lua => Err(Error::NotHere(match eval.script {
             ScriptName::Text(_) => "eval_ro",
             ScriptName::Sha1(_) => "evalsha_ro",
         })),
-        () if eval.read_only || is_of_lua(cx, eval.script) => Err(Error::SCRIPT_UNKNOWN),
-        () => carry_out(cx, turn, phase.version, eval, long),
+        () if eval.read_only || is_of_lua(cx, &script) => Err(Error::SCRIPT_UNKNOWN),
+        () => carry_out(cx, turn, phase.version, eval, &script, long),
     };
     let done = match done {
         Err(Error::SCRIPT_UNKNOWN | Error::SCRIPT_TOO_LONG | Error::NO_SCRIPT)
             if cx.shared.config.lua =>
         {
-            lua::eval(cx, turn, phase, eval, long)
+            lua::eval(cx, turn, phase, eval, &script, long)
         }
         done => done,
     };
@@ -49,15 +48,11 @@ pub fn eval(
 }
 
 /// True if Lua is known to have run a text, which need not be read as another script then.
-fn is_of_lua(cx: &Context<'_, '_>, script: ScriptName<'_>) -> bool {
-    if !cx.shared.config.lua {
-        return false;
-    }
-    let name = match script {
-        ScriptName::Text(text) => Some(Name::of(text)),
-        ScriptName::Sha1(digits) => Name::read(digits),
-    };
-    name.is_some_and(|name| cx.shared.scripting.library.has(name) && !cx.shared.scripts.has(name))
+fn is_of_lua(cx: &Context<'_, '_>, script: &Named<'_>) -> bool {
+    cx.shared.config.lua
+        && script.name.is_some_and(|name| {
+            cx.shared.scripting.library.has(name) && !cx.shared.scripts.has(name)
+        })
 }
 
 /// Errors: nothing has changed, and nothing was answered.
@@ -66,9 +61,10 @@ fn carry_out(
     turn: &mut Turn,
     version: Version,
     eval: &Eval<'_>,
+    script: &Named<'_>,
     long: Option<(usize, &[u8])>,
 ) -> Result<(), Error<'static>> {
-    let script = script(cx, eval.script)?;
+    let script = find(cx, script)?;
     let key = eval.key.ok_or(Error::SCRIPT_UNKNOWN)?;
     let mut arguments: Vec<&[u8]> = eval.arguments.collect();
     if let Some((at, bytes)) = long {
@@ -193,22 +189,30 @@ impl Answers<'_> {
     }
 }
 
-/// The script that a request names.
-fn script(cx: &mut Context<'_, '_>, name: ScriptName<'_>) -> Result<Arc<Script>, Error<'static>> {
-    match name {
-        ScriptName::Text(text) => load(cx, text).map(|(_, script)| script),
-        ScriptName::Sha1(name) => Name::read(name)
-            .and_then(|name| cx.shared.scripts.find(name))
-            .ok_or(Error::NO_SCRIPT),
+/// The script that a request names. A text is kept.
+fn find(cx: &Context<'_, '_>, script: &Named<'_>) -> Result<Arc<Script>, Error<'static>> {
+    let scripts = &cx.shared.scripts;
+    match (script.name, script.text) {
+        (Some(name), Some(text)) => scripts.load(name, text).ok_or(Error::SCRIPT_UNKNOWN),
+        (None, Some(_)) => Err(Error::SCRIPT_UNKNOWN),
+        (Some(name), None) => scripts.find(name).ok_or(Error::NO_SCRIPT),
+        (None, None) => Err(Error::NO_SCRIPT),
     }
 }
 
-/// Reads a script's text, and keeps the script.
-fn load(cx: &mut Context<'_, '_>, text: &[u8]) -> Result<(Name, Arc<Script>), Error<'static>> {
-    let work = Work::of_commands(text.len() / TEXT_OF_COMMAND);
-    cx.work.add(work);
-    let loaded = cx.shared.scripts.load(text);
-    loaded.ok_or(Error::SCRIPT_UNKNOWN)
+/// SCRIPT LOAD.
+fn load(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, text: &[u8]) {
+    let script = Named::by_text(cx, text);
+    let has_lua = cx.shared.config.lua;
+    match (find(cx, &script), script.name) {
+        // Whether it can be carried out depends on the keys of a call: if not, Lua has to know it.
+        (Ok(_), Some(name)) => match has_lua && !lua::keep(cx, name, text) {
+            true => phase.writer(turn).error(&Error::SCRIPTS_TOO_MANY),
+            false => phase.writer(turn).bulk(name.to_string().as_bytes()),
+        },
+        (Err(_), Some(name)) if has_lua => lua::load(cx, turn, phase, name, text),
+        _ => phase.writer(turn).error(&Error::SCRIPT_UNKNOWN),
+    }
 }
 
 /// SCRIPT.
@@ -225,15 +229,7 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, scripts
                     .flag(name.is_some_and(|name| cx.shared.scripts.has(name) || known.has(name)));
             }
         }
-        Scripts::Load(text) => match load(cx, text) {
-            // Whether it can be carried out depends on the keys of a call: if not, Lua has to know it.
-            Ok((name, _)) => match cx.shared.config.lua && !lua::keep(cx, text) {
-                true => phase.writer(turn).error(&Error::SCRIPTS_TOO_MANY),
-                false => phase.writer(turn).bulk(name.to_string().as_bytes()),
-            },
-            Err(Error::SCRIPT_UNKNOWN) if cx.shared.config.lua => lua::load(cx, turn, phase, text),
-            Err(error) => writer.error(&error),
-        },
+        Scripts::Load(text) => load(cx, turn, phase, text),
         Scripts::Flush => {
             cx.shared.scripts.clear();
             known.clear();

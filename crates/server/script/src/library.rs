@@ -86,20 +86,18 @@ impl Library {
         self.0.lock().scripts.contains_key(&name)
     }
 
-    /// Reads a text and keeps it. Returns its name, and its script. `None` if it is none.
-    pub fn load(&self, text: &[u8]) -> Option<(Name, Arc<Script>)> {
-        // A longer text is not even hashed: no client can make the server read 64 KiB.
+    /// The script of a text, which has this name. If it is new it is read and kept. `None` if it is none.
+    pub fn load(&self, name: Name, text: &[u8]) -> Option<Arc<Script>> {
         if text.len() > SCRIPT_LEN_MAX {
             return None;
         }
-        let name = Name::of(text);
         if let Some(script) = self.find(name) {
-            return Some((name, script));
+            return Some(script);
         }
         let script = Arc::new(Script::read(text)?);
         // These are freed behind the lock.
         let _forgotten = self.0.lock().keep(name, text.len(), Arc::clone(&script));
-        Some((name, script))
+        Some(script)
     }
 
     /// Forgets all of them.
@@ -149,6 +147,13 @@ mod tests {
         format!("return redis.call('incrby', KEYS[1], {number})")
     }
 
+    fn load(library: &Library, text: &str) -> Option<(Name, Arc<Script>)> {
+        let name = Name::of(text.as_bytes());
+        library
+            .load(name, text.as_bytes())
+            .map(|script| (name, script))
+    }
+
     #[test]
     fn a_script_has_the_name_of_its_text() {
         let written = "a9993e364706816aba3e25717850c26c9cd0d89d";
@@ -164,12 +169,12 @@ mod tests {
             assert_eq!(Name::read(odd.as_bytes()), None, "{odd}");
         }
         let library = Library::default();
-        let (name, script) = library.load(text(1).as_bytes()).unwrap();
+        let (name, script) = load(&library, &text(1)).unwrap();
         let written = name.to_string().to_uppercase();
         let read = Name::read(written.as_bytes()).unwrap();
         assert_eq!(library.find(read), Some(script));
         assert!(!library.has(Name::of(b"")));
-        assert!(library.load(b"return 1").is_none());
+        assert!(load(&library, "return 1").is_none());
         library.clear();
         assert!(!library.has(name));
     }
@@ -177,7 +182,7 @@ mod tests {
     #[test]
     fn the_longest_unused_leaves() {
         let library = Library::default();
-        let load = |number| library.load(text(number).as_bytes()).unwrap().0;
+        let load = |number| load(&library, &text(number)).unwrap().0;
         let first = load(0);
         let second = load(1);
         for number in 2..TEXTS_MAX / text(0).len() {
@@ -201,7 +206,7 @@ mod tests {
     fn a_long_text_is_no_script() {
         let library = Library::default();
         let long = format!("{}--{}", text(1), " ".repeat(SCRIPT_LEN_MAX));
-        assert!(library.load(long.as_bytes()).is_none());
-        assert!(library.load(&long.as_bytes()[..SCRIPT_LEN_MAX]).is_some());
+        assert!(load(&library, &long).is_none());
+        assert!(load(&library, &long[..SCRIPT_LEN_MAX]).is_some());
     }
 }
