@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::Error;
-use crate::options::{Distribution, Login, Options, WhenFull};
+use crate::memory::{IMPOSSIBLE, IS_POSSIBLE};
+use crate::options::{Distribution, Login, Options, TlsFiles, WhenFull};
 
 /// The port of a server that names none.
 const PORT: u16 = 11211;
@@ -24,6 +25,8 @@ pub(crate) enum Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
     pub endpoint: Endpoint,
+    /// The socket that hands out its memory, if that is to be read.
+    pub shared: Option<PathBuf>,
     pub weight: u32,
 }
 
@@ -50,24 +53,31 @@ impl Address {
     pub fn parse(text: &str, mut options: Options) -> Result<Self, Error> {
         let (scheme, rest) = text.split_once("://").ok_or_else(|| {
             invalid(format!(
-                "{text:?} begins with neither tcp:// nor tls:// nor unix://"
+                "{text:?} begins with none of tcp://, tls://, unix://, shm://"
             ))
         })?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut or = None;
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            set(&mut options, name, value)?;
+            match name {
+                "or" => or = Some(value),
+                _ => set(&mut options, name, value)?,
+            }
         }
-        // A direct way, through shared memory, is another scheme here.
+        if or.is_some() && scheme != "shm" {
+            return Err(invalid(format!("or= is for shm://, not for {scheme}://")));
+        }
         let servers = match scheme {
             "tcp" | "tls" => place
                 .split(',')
                 .map(server)
                 .collect::<Result<Vec<_>, _>>()?,
             "unix" => vec![socket(place)?],
+            "shm" => vec![shared(place, or, &options)?],
             _ => {
                 return Err(invalid(format!(
-                    "{scheme}:// is none of tcp://, tls://, unix://"
+                    "{scheme}:// is none of tcp://, tls://, unix://, shm://"
                 )));
             }
         };
@@ -123,6 +133,7 @@ fn server(text: &str) -> Result<Server, Error> {
     let host = host.to_owned();
     Ok(Server {
         endpoint: Endpoint::Tcp { host, port },
+        shared: None,
         weight,
     })
 }
@@ -133,7 +144,35 @@ fn socket(path: &str) -> Result<Server, Error> {
     }
     Ok(Server {
         endpoint: Endpoint::Unix(path.into()),
+        shared: None,
         weight: 1,
+    })
+}
+
+/// The memory behind the socket at this path, of a server that is also reached at `or`.
+fn shared(path: &str, or: Option<&str>, options: &Options) -> Result<Server, Error> {
+    if !IS_POSSIBLE {
+        return Err(invalid(IMPOSSIBLE.to_owned()));
+    }
+    if !path.starts_with('/') {
+        return Err(invalid(format!("shm://{path}: the path begins with /")));
+    }
+    if path.contains(',') {
+        return Err(invalid(format!("shm://{path}: it is one server")));
+    }
+    if options.tls != TlsFiles::default() {
+        let reason = "ca, cert and key are for tls://, not for shm://";
+        return Err(invalid(reason.to_owned()));
+    }
+    let wrong = || invalid("shm:// needs or=unix:///PATH or or=tcp://HOST:PORT".to_owned());
+    let or = match or.and_then(|or| or.split_once("://")) {
+        Some(("unix", path)) => socket(path)?,
+        Some(("tcp", place)) if !place.contains([',', '*']) => server(place)?,
+        _ => return Err(wrong()),
+    };
+    Ok(Server {
+        shared: Some(path.into()),
+        ..or
     })
 }
 

@@ -9,14 +9,21 @@ macro_rules! calls {
             if let Some(value) = near.get(key) {
                 return Ok(Some(value));
             }
-            let found = self.run(key, operation::get)$($wait)*?;
+            let found = match self.pool.read(key, false)? {
+                Some(found) => found.map(|item| item.value),
+                None => self.run(key, operation::get)$($wait)*?,
+            };
             near.keep(key, found.as_ref());
             Ok(found)
         }
 
         /// The value under a key, and what else the server knows of it.
         pub $($async)? fn get_item(&self, key: impl AsRef<[u8]>) -> Result<Option<Item>, Error> {
-            self.run(key.as_ref(), operation::get_item)$($wait)*
+            let key = key.as_ref();
+            match self.pool.read(key, true)? {
+                Some(found) => Ok(found),
+                None => self.run(key, operation::get_item)$($wait)*,
+            }
         }
 
         /// The value under a key, which from now on has this lifetime. None: without an end.
@@ -151,7 +158,11 @@ macro_rules! calls {
             compute: impl $function() -> Result<Vec<u8>, E>,
         ) -> Result<Vec<u8>, ComputeError<E>> {
             let key = key.as_ref();
-            Key::new(key).map_err(ComputeError::Key)?;
+            // An empty value may be the place that is kept for who computes.
+            match self.pool.read(key, how.early.is_some()).map_err(ComputeError::Key)? {
+                Some(Some(item)) if how.is_fresh(&item) => return Ok(item.value),
+                _ => Key::new(key).map_err(ComputeError::Key)?,
+            };
             for pause in Pauses::new(how.lease) {
                 let lease = self.run(key, |key| operation::lease(key, how.lease, how.early))$($wait)*;
                 let (cas, is_new) = match lease {
@@ -210,7 +221,13 @@ macro_rules! calls {
             let deadline = options.deadline();
             let mut many = Many::new(keys.len());
             let server = |key: &[u8]| self.pool.server(key);
-            let mut parts = Parts::new(keys, options.requests_max, server, &mut many);
+            let mut is_answered = vec![false; keys.len()];
+            self.pool.read_many(keys, |place, value| {
+                many.values[place] = value.map(<[u8]>::to_vec);
+                is_answered[place] = true;
+            });
+            let left = keys.iter().enumerate().filter(|&(place, _)| !is_answered[place]);
+            let mut parts = Parts::new(left, options.requests_max, server, &mut many);
             while let Some(round) = parts.next_round() {
                 let mut sent = Vec::with_capacity(round.len());
                 for part in &round {

@@ -9,7 +9,7 @@ use crate::lease::{Compute, ComputeError, Pauses};
 use crate::link::Link;
 use crate::many::{Many, Parts};
 use crate::operation::{self, Item, Lease, Operation, Outcome};
-use crate::pool::Pool;
+use crate::pool::{Pool, Way};
 use crate::wire::Mode;
 use crate::{Error, Keep, Options};
 
@@ -31,6 +31,8 @@ impl Client {
     /// * `tcp://HOST[:PORT][*WEIGHT],…` one server or several; 11211 if no port is named
     /// * `tls://…` the same under TLS; it needs `ca=FILE` (feature `tls`)
     /// * `unix:///PATH` a socket in the file system
+    /// * `shm:///PATH?or=unix:///PATH` or `…?or=tcp://HOST[:PORT]` the memory of a server with `--shared PATH`, which is read by this
+    ///   process itself, and where to ask for all that is not read (feature `shm`, on Linux)
     ///
     /// Behind `?` there may be options, with `&` between them, by the names in [`Options`] and with times in milliseconds:
     /// `timeout_ms`, `connect_timeout_ms`, `late_max_ms`, `requests_max`, `bytes_max`, `when_full=wait|fail`, `value_max`,

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use crate::options::deadline;
-use crate::{Error, Keep};
+use crate::{Error, Item, Keep};
 
 /// How a value is computed and kept.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,12 @@ impl Compute {
             early: Some(early),
             ..self
         }
+    }
+
+    /// Whether this item is a value that nobody is to compute anew. One without bytes may be none.
+    pub(crate) fn is_fresh(&self, item: &Item) -> bool {
+        let is_early = |early| item.left.is_some_and(|left| left <= early);
+        !item.value.is_empty() && !self.early.is_some_and(is_early)
     }
 
     /// Others wait for so long.

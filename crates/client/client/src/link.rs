@@ -6,19 +6,38 @@ use std::time::Instant;
 use crate::attempts::{Attempts, Ends, Step};
 use crate::call::Call;
 use crate::connection::Connection;
+use crate::memory::{Memory, View};
 use crate::pool::Way;
+use crate::process::PerProcess;
 use crate::site::Site;
 use crate::transport::Socket;
 use crate::wire::{Reply, Request};
 use crate::{CarriedOut, Error};
 
+/// Why a connection was closed whose server has left its memory.
+pub(crate) const ENDED: &str = "the server has ended, or another has taken its place";
+
 /// The way to one server.
 #[derive(Debug)]
 pub(crate) struct Link {
     site: Site,
+    state: PerProcess<State>,
+}
+
+/// What a process has of it.
+#[derive(Debug, Default)]
+struct State {
     attempts: Mutex<Attempts<Connection>>,
+    /// Changes together with the connection, under the lock of that, so that it is never the memory of an earlier server.
+    memory: Memory,
     /// Somebody has connected, or has failed to.
     changed: Condvar,
+}
+
+impl State {
+    fn attempts(&self) -> MutexGuard<'_, Attempts<Connection>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A call that was sent.
@@ -37,28 +56,44 @@ impl Ends for Connection {
 impl Way for Link {
     fn new(site: Site) -> Self {
         Self {
+            state: PerProcess::new(site.shared.is_some()),
             site,
-            attempts: Mutex::default(),
-            changed: Condvar::new(),
         }
+    }
+
+    fn site(&self) -> &Site {
+        &self.site
     }
 
     fn is_ejected(&self) -> bool {
         let after = self.site.options.eject_after;
         // Without the lock if it can never be.
-        after > 0 && self.attempts().is_ejected(after)
+        after > 0 && self.state.get().attempts().is_ejected(after)
+    }
+
+    fn memory(&self) -> &Memory {
+        &self.state.get().memory
+    }
+
+    fn leave_ended(&self) {
+        let state = self.state.get();
+        if !state.memory.has_ended() {
+            return;
+        }
+        let mut attempts = state.attempts();
+        // Another thread may have been here meanwhile.
+        if state.memory.has_ended() {
+            state.memory.set(None, &self.site.options);
+            let connection = attempts.take();
+            drop(attempts);
+            if let Some(connection) = connection {
+                connection.end(ENDED);
+            }
+        }
     }
 }
 
 impl Link {
-    pub fn site(&self) -> &Site {
-        &self.site
-    }
-
-    fn attempts(&self) -> MutexGuard<'_, Attempts<Connection>> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends requests and waits for their replies. What the server surely has not carried out, and what changes nothing, is sent
     /// once more if the connection ends.
     pub fn call(&self, requests: &[Request<'_>], deadline: Instant) -> Result<Vec<Reply>, Error> {
@@ -91,7 +126,7 @@ impl Link {
 
     /// Ends the present connection: what came on it can be no reply.
     pub fn end(&self, reason: &str) {
-        let connection = self.attempts().take();
+        let connection = self.state.get().attempts().take();
         if let Some(connection) = connection {
             connection.end(reason);
         }
@@ -99,10 +134,15 @@ impl Link {
 
     /// The present connection, or a new one.
     fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, Error> {
-        let mut attempts = self.attempts();
+        let state = self.state.get();
+        let mut attempts = state.attempts();
         loop {
             match attempts.step(&self.site) {
-                Step::Use(connection) => return Ok(connection),
+                Step::Use(connection) => {
+                    drop(attempts);
+                    self.look_for_memory();
+                    return Ok(connection);
+                }
                 Step::Fail(error) => return Err(error),
                 Step::Connect => break,
                 Step::Wait => {}
@@ -112,15 +152,16 @@ impl Link {
                 let carried_out = CarriedOut::No;
                 return Err(Error::Timeout { carried_out });
             }
-            let waited = self.changed.wait_timeout(attempts, left);
+            let waited = state.changed.wait_timeout(attempts, left);
             attempts = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(attempts);
         let connected = self.connect();
-        let mut attempts = self.attempts();
-        self.changed.notify_all();
+        let mut attempts = state.attempts();
+        state.changed.notify_all();
         match connected {
-            Ok(connection) => {
+            Ok((connection, view)) => {
+                state.memory.set(view, &self.site.options);
                 attempts.succeeded(connection.clone());
                 Ok(connection)
             }
@@ -128,7 +169,24 @@ impl Link {
         }
     }
 
-    fn connect(&self) -> Result<Arc<Connection>, String> {
+    /// If the server's memory was not to be had when the connection was made, asks for it again now and then.
+    fn look_for_memory(&self) {
+        if self.site.shared.is_some() && self.memory().begin_again(&self.site.options) {
+            // Without it the connection serves as well.
+            if let Some(view) = self.view() {
+                self.memory().set(Some(Arc::new(view)), &self.site.options);
+            }
+        }
+    }
+
+    /// The server's memory, if it gives that to this process.
+    fn view(&self) -> Option<View> {
+        let path = self.site.shared.as_deref()?;
+        View::connect(path, self.site.options.connect_timeout).ok()
+    }
+
+    /// A connection, and the memory if the server gives it to this process.
+    fn connect(&self) -> Result<(Arc<Connection>, Option<Arc<View>>), String> {
         let options = &self.site.options;
         let deadline = self.site.connect_deadline();
         let socket = Socket::connect(&self.site.endpoint, options.connect_timeout)
@@ -143,7 +201,9 @@ impl Link {
             let replies = sent.and_then(|call| connection.finish(&call, deadline));
             Site::welcome(&greeting, replies)?;
         }
-        Ok(connection)
+        // Last: memory of an earlier server than the connection's would not show what is stored through that.
+        let view = self.view().map(Arc::new);
+        Ok((connection, view))
     }
 }
 

@@ -82,16 +82,16 @@ impl Many {
 }
 
 impl<'a> Parts<'a> {
-    /// Divides the keys. Those that are none fail at once.
-    pub fn new<K: AsRef<[u8]>>(
-        keys: &'a [K],
+    /// Divides keys, which come with their places. Those that are none fail at once.
+    pub fn new<K: AsRef<[u8]> + 'a>(
+        keys: impl Iterator<Item = (usize, &'a K)>,
         requests_max: usize,
         server: impl Fn(&[u8]) -> usize,
         many: &mut Many,
     ) -> Self {
         let most = requests_max.clamp(1, REQUESTS_MAX);
         let mut of_servers: Vec<Vec<Part<'a>>> = Vec::new();
-        for (place, key) in keys.iter().enumerate() {
+        for (place, key) in keys {
             let key = key.as_ref();
             let checked = match Key::new(key) {
                 Ok(checked) => checked,

@@ -1,17 +1,23 @@
 //! All servers of a client.
 
-use crate::Error;
-use crate::Options;
 use crate::address::Address;
+use crate::key::Key;
+use crate::memory::Memory;
 use crate::near::Near;
 use crate::ring::Ring;
 use crate::site::Site;
+use crate::{Error, Item, Options};
 
 /// The way to a server.
 pub(crate) trait Way {
     fn new(site: Site) -> Self;
+    fn site(&self) -> &Site;
     /// Whether the server's keys go to others.
     fn is_ejected(&self) -> bool;
+    /// The server's memory.
+    fn memory(&self) -> &Memory;
+    /// If the server has ended whose memory that is, it is not read any more, and its connection is of no more use.
+    fn leave_ended(&self);
 }
 
 /// All servers of a client, by their numbers.
@@ -42,6 +48,48 @@ impl<L: Way> Pool<L> {
         found
             .or_else(|| self.ring.server(key, |_| false))
             .unwrap_or(0)
+    }
+
+    /// What the server's memory says of a key. None: nothing, it has to be asked. With several servers there is no memory.
+    #[inline]
+    pub fn read(&self, key: &[u8], with_left: bool) -> Result<Option<Option<Item>>, Error> {
+        let link = match self.links.as_slice() {
+            [link] if link.site().shared.is_some() => link,
+            _ => return Ok(None),
+        };
+        Key::new(key)?;
+        let read = link.memory().get(key, with_left);
+        let is_too_long = |item: &Item| item.value.len() > self.options.value_max;
+        match read {
+            None => link.leave_ended(),
+            // The error of one that was sent.
+            Some(Some(item)) if is_too_long(&item) => return Ok(None),
+            read => return Ok(read),
+        }
+        Ok(None)
+    }
+
+    /// The same of many keys: calls `each` with the places of those of which it says something, and their values.
+    pub fn read_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut each: impl FnMut(usize, Option<&[u8]>),
+    ) {
+        let [link] = self.links.as_slice() else {
+            return;
+        };
+        if link.site().shared.is_none() {
+            return;
+        }
+        let is_key = |&(_, key): &(usize, &[u8])| Key::new(key).is_ok();
+        let keys = keys.iter().map(AsRef::as_ref).enumerate();
+        let (places, keys): (Vec<usize>, Vec<&[u8]>) = keys.filter(is_key).unzip();
+        link.memory().get_many(&keys, |number, found| {
+            if found.is_none_or(|value| value.len() <= self.options.value_max) {
+                each(places[number], found);
+            }
+        });
+        link.leave_ended();
     }
 
     /// Where a call goes on that failed at this server: the server was tried, and with this failure has no keys any more; nothing

@@ -146,6 +146,7 @@ mod tests {
 
     fn servers(weights: &[u32]) -> Vec<Server> {
         let server = |(number, &weight): (usize, &u32)| Server {
+            shared: None,
             endpoint: Endpoint::Tcp {
                 host: format!("10.0.0.{number}"),
                 port: PORT,

@@ -18,8 +18,8 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nuthatch_base::memory::shared::ForkMark;
 use nuthatch_engine::sharing::{WELCOME_BYTES, check_answer, hello};
 
-/// How long the server may take for its answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the server may take for its answer, if nobody says otherwise.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes of the watching thread's stack: it makes one call.
 const STACK: usize = 64 << 10;
@@ -34,10 +34,10 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Connects, and asks for the memory: the descriptors of the items, to read, and of the hints, to write. Errors: see [`Direct::connect`](crate::Direct::connect).
-    pub fn open(path: &Path) -> io::Result<(Self, [OwnedFd; 2])> {
+    pub fn open(path: &Path, patience: Duration) -> io::Result<(Self, [OwnedFd; 2])> {
         let mut stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
         // A server that refuses this process does not wait for what it says.
         let said = stream.write_all(&hello());
         let files = match receive(&stream) {

@@ -32,13 +32,14 @@ mod connection;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nuthatch_base::memory::shared::SharedView;
 use nuthatch_cuckoo::{ForeignTable, NotRead};
 use nuthatch_engine::hints::Hints;
-use nuthatch_engine::{Item, Key};
+use nuthatch_engine::{Expiry, Item, Key};
 
-use connection::Connection;
+use connection::{Connection, PATIENCE};
 
 /// Keys whose buckets are loaded side by side in [`Direct::get_many`].
 const AHEAD: usize = 16;
@@ -64,6 +65,7 @@ pub struct Meta {
     pub cas: u64,
     /// Marked stale: usable, but somebody should refresh it.
     pub stale: bool,
+    expiry: Expiry,
 }
 
 impl From<Item> for Meta {
@@ -72,6 +74,7 @@ impl From<Item> for Meta {
             flags: item.flags,
             cas: item.cas,
             stale: item.stale,
+            expiry: item.expiry,
         }
     }
 }
@@ -104,7 +107,12 @@ impl Direct {
     /// Connects to the server that listens at `path` (`--shared`). Errors: none listens there; it refuses this process, in
     /// its words; its memory has another version.
     pub fn connect(path: &Path) -> io::Result<Self> {
-        let (connection, [items, hints]) = Connection::open(path)?;
+        Self::connect_within(path, PATIENCE)
+    }
+
+    /// The same, for which the server has so long to answer.
+    pub fn connect_within(path: &Path, patience: Duration) -> io::Result<Self> {
+        let (connection, [items, hints]) = Connection::open(path, patience)?;
         let view = SharedView::map(&items)?;
         Ok(Self {
             path: path.to_owned(),
@@ -159,6 +167,17 @@ impl Direct {
             }
         }
         Ok(())
+    }
+
+    /// How long the item still lives, in whole seconds, rounded up. `None`: without an end.
+    pub fn left(&self, meta: &Meta) -> Option<Duration> {
+        let seconds = meta.expiry.seconds_left(self.table.now())?;
+        Some(Duration::from_secs(seconds))
+    }
+
+    /// True once the server has ended, was killed, or another one has taken its place: gets say [`Gone::Ended`].
+    pub fn has_ended(&self) -> bool {
+        self.is_there() == Err(Gone::Ended)
     }
 
     #[inline]

@@ -22,7 +22,7 @@ use super::layout::EightWay;
 use super::parts::Viewed;
 use super::reading::{Copied, FastPath, InWindow, Reading};
 use nuthatch_engine::hints::Hints;
-use nuthatch_engine::{Clock, Item, Key, KeyHasher, Replies, Reply};
+use nuthatch_engine::{Clock, Item, Key, KeyHasher, Replies, Reply, Time};
 use nuthatch_store::item::{Cut, Header, PIECE_HEADER};
 use nuthatch_store::log::Log;
 use nuthatch_store::memory::arena::{Arena, WORD};
@@ -125,6 +125,11 @@ impl ForeignTable {
     #[inline]
     pub fn is_serving(&self) -> bool {
         self.page.is_serving()
+    }
+
+    /// The present, as items' lifetimes count it.
+    pub fn now(&self) -> Time {
+        self.clock.now()
     }
 
     /// Puts the key's value in the place of what `into` holds. `None` if there is no such item; then `into` is empty.

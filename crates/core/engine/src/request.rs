@@ -5,6 +5,10 @@
 use nuthatch_base::hash::KeyHasher;
 use nuthatch_base::sync::clock::Time;
 
+/// Ticks by which an item's end may seem later than its client asked: the end was rounded up to a tick, and counted from
+/// a present that may be a tick later than that of an iteration.
+const LATER_BY: u32 = 2;
+
 /// The longest key of memcached's clients and of the library, in bytes.
 pub const KEY_LEN_MAX: usize = 250;
 
@@ -78,6 +82,18 @@ impl Expiry {
             Expiry::Never => false,
             Expiry::At(moment) => moment <= now,
         }
+    }
+
+    /// Seconds left to live, rounded up, and no more than the client asked for. `None` is for ever.
+    pub fn seconds_left(self, now: Time) -> Option<u64> {
+        let Expiry::At(end) = self else {
+            return None;
+        };
+        if self.is_past(now) {
+            return Some(0);
+        }
+        let left = Time(end.0.saturating_sub(LATER_BY)).since(now);
+        Some((left.as_nanos().div_ceil(1_000_000_000) as u64).max(1))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::key::Key;
 use crate::lease::{Compute, ComputeError, Pauses};
 use crate::many::{Many, Parts};
 use crate::operation::{self, Item, Lease, Operation, Outcome};
-use crate::pool::Pool;
+use crate::pool::{Pool, Way};
 use crate::wire::Mode;
 use crate::{Error, Keep, Options};
 

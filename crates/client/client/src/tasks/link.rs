@@ -5,14 +5,17 @@ use std::time::Instant;
 
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
 use super::connection::{Connection, Ticket};
 use crate::address::Endpoint;
 use crate::attempts::{Attempts, Step};
 use crate::input::said;
-use crate::link::may_be_repeated;
+use crate::link::{ENDED, may_be_repeated};
+use crate::memory::{Memory, View};
 use crate::pool::Way;
+use crate::process::PerProcess;
 use crate::site::Site;
 use crate::transport::Socket;
 use crate::wire::{Reply, Request};
@@ -22,51 +25,81 @@ use crate::{CarriedOut, Error};
 #[derive(Debug)]
 pub(crate) struct Link {
     site: Site,
+    state: PerProcess<State>,
+}
+
+/// What a process has of it.
+#[derive(Debug, Default)]
+struct State {
     attempts: Mutex<Attempts<Connection>>,
+    /// Changes together with the connection, under the lock of that, so that it is never the memory of an earlier server.
+    memory: Memory,
     /// Somebody has connected, or has not.
     changed: Notify,
 }
 
+impl State {
+    fn attempts(&self) -> MutexGuard<'_, Attempts<Connection>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Somebody connects. If the task is dropped meanwhile, somebody else may.
 struct Connecting<'a> {
-    link: &'a Link,
+    state: &'a State,
     is_through: bool,
 }
 
 impl Drop for Connecting<'_> {
     fn drop(&mut self) {
         if !self.is_through {
-            self.link.attempts().gave_up();
+            self.state.attempts().gave_up();
         }
-        self.link.changed.notify_waiters();
+        self.state.changed.notify_waiters();
     }
 }
 
 impl Way for Link {
     fn new(site: Site) -> Self {
         Self {
+            state: PerProcess::new(site.shared.is_some()),
             site,
-            attempts: Mutex::default(),
-            changed: Notify::new(),
         }
+    }
+
+    fn site(&self) -> &Site {
+        &self.site
     }
 
     fn is_ejected(&self) -> bool {
         let after = self.site.options.eject_after;
         // Without the lock if it can never be.
-        after > 0 && self.attempts().is_ejected(after)
+        after > 0 && self.state.get().attempts().is_ejected(after)
+    }
+
+    fn memory(&self) -> &Memory {
+        &self.state.get().memory
+    }
+
+    fn leave_ended(&self) {
+        let state = self.state.get();
+        if !state.memory.has_ended() {
+            return;
+        }
+        let mut attempts = state.attempts();
+        // Another task may have been here meanwhile.
+        if state.memory.has_ended() {
+            state.memory.set(None, &self.site.options);
+            let connection = attempts.take();
+            drop(attempts);
+            if let Some(connection) = connection {
+                connection.end(ENDED);
+            }
+        }
     }
 }
 
 impl Link {
-    pub fn site(&self) -> &Site {
-        &self.site
-    }
-
-    fn attempts(&self) -> MutexGuard<'_, Attempts<Connection>> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends requests and waits for their replies. What the server surely has not carried out, and what changes nothing, is sent
     /// once more if the connection ends.
     pub async fn call(
@@ -111,7 +144,7 @@ impl Link {
 
     /// Ends the present connection: what came on it can be no reply.
     pub fn end(&self, reason: &str) {
-        let connection = self.attempts().take();
+        let connection = self.state.get().attempts().take();
         if let Some(connection) = connection {
             connection.end(reason);
         }
@@ -119,13 +152,17 @@ impl Link {
 
     /// The present connection, or a new one.
     async fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, Error> {
+        let state = self.state.get();
         loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
+            let mut changed = std::pin::pin!(state.changed.notified());
             // From here on no change is missed.
             changed.as_mut().enable();
-            let step = self.attempts().step(&self.site);
+            let step = state.attempts().step(&self.site);
             match step {
-                Step::Use(connection) => return Ok(connection),
+                Step::Use(connection) => {
+                    self.look_for_memory().await;
+                    return Ok(connection);
+                }
                 Step::Fail(error) => return Err(error),
                 Step::Connect => break,
                 Step::Wait => {}
@@ -136,22 +173,43 @@ impl Link {
             }
         }
         let mut connecting = Connecting {
-            link: self,
+            state,
             is_through: false,
         };
         let connected = timeout_at(self.site.connect_deadline().into(), self.connect()).await;
         let connected = connected.unwrap_or_else(|_| Err("no connection in time".to_owned()));
         connecting.is_through = true;
         match connected {
-            Ok(connection) => {
-                self.attempts().succeeded(connection.clone());
+            Ok((connection, view)) => {
+                let mut attempts = state.attempts();
+                state.memory.set(view, &self.site.options);
+                attempts.succeeded(connection.clone());
                 Ok(connection)
             }
-            Err(reason) => Err(self.attempts().failed(&self.site, reason)),
+            Err(reason) => Err(state.attempts().failed(&self.site, reason)),
         }
     }
 
-    async fn connect(&self) -> Result<Arc<Connection>, String> {
+    /// If the server's memory was not to be had when the connection was made, asks for it again now and then.
+    async fn look_for_memory(&self) {
+        if self.site.shared.is_some() && self.memory().begin_again(&self.site.options) {
+            // Without it the connection serves as well.
+            if let Some(view) = self.view().await {
+                self.memory().set(Some(view), &self.site.options);
+            }
+        }
+    }
+
+    /// The server's memory, if it gives that to this process.
+    async fn view(&self) -> Option<Arc<View>> {
+        let path = self.site.shared.clone()?;
+        let patience = self.site.options.connect_timeout;
+        let view = spawn_blocking(move || View::connect(&path, patience)).await;
+        view.ok()?.ok().map(Arc::new)
+    }
+
+    /// A connection, and the memory if there is one.
+    async fn connect(&self) -> Result<(Arc<Connection>, Option<Arc<View>>), String> {
         let socket = match &self.site.endpoint {
             Endpoint::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port))
@@ -177,6 +235,8 @@ impl Link {
             };
             Site::welcome(&greeting, replies)?;
         }
-        Ok(connection)
+        // Last: memory of an earlier server than the connection's would not show what is stored through that.
+        let view = self.view().await;
+        Ok((connection, view))
     }
 }

@@ -7,7 +7,6 @@ use nuthatch_protocol::{Error, MetaFlags, MetaMode, MetaVerb};
 use super::context::{AnswerContext, Answers, OldValue};
 use super::meta::{AnsweredVerb, MetaFormat};
 use crate::counting::{Counted, Counts, Kind, Request};
-use crate::expiry::memcached::seconds_left;
 
 /// A plain get in the statistics.
 const GET: Counted = Counted::with_prefix(Kind::Get);
@@ -387,7 +386,7 @@ fn meta_item(item: &Item, now: Time) -> MetaItem {
     MetaItem {
         flags: item.flags,
         value_len: item.value_len,
-        ttl: seconds_left(item.expiry, now),
+        ttl: item.expiry.seconds_left(now),
         cas: item.cas,
         last_access: item.idle.as_secs(),
         fetched: item.fetched,

@@ -41,22 +41,6 @@ pub fn flush_time(delay: i64, now: Time, clock: &Clock) -> Time {
     now.after(Duration::from_secs(wait.saturating_sub(1)))
 }
 
-/// Ticks by which an item's end may seem later than its client asked: the end was rounded up to a tick, and counted from
-/// a present that may be a tick later than that of an iteration.
-const LATER_BY: u32 = 2;
-
-/// Seconds left to live, rounded up, and no more than the client asked for. `None` is for ever.
-pub fn seconds_left(expiry: Expiry, now: Time) -> Option<u64> {
-    let Expiry::At(end) = expiry else {
-        return None;
-    };
-    if expiry.is_past(now) {
-        return Some(0);
-    }
-    let left = Time(end.0.saturating_sub(LATER_BY)).since(now);
-    Some((left.as_nanos().div_ceil(1_000_000_000) as u64).max(1))
-}
-
 /// The unix time at which an item expires, for a dump: a second that a client named is told as it was. `None` is never.
 pub fn unix_seconds(expiry: Expiry, wall: &Wall) -> Option<u64> {
     match expiry {
@@ -97,12 +81,15 @@ mod tests {
             let now = clock.now();
             for asked in [1, 2, 100, 2_592_000] {
                 let end = expiry(asked, || clock.present(), || clock.wall());
-                assert_eq!(seconds_left(end, now), Some(asked as u64));
+                assert_eq!(end.seconds_left(now), Some(asked as u64));
             }
             let second = clock.wall().unix().as_secs() + 60;
             let end = expiry(second as i64, || clock.present(), || clock.wall());
             assert_eq!(unix_seconds(end, &clock.wall()), Some(second));
-            assert!(seconds_left(end, now).is_some_and(|left| left == 60 || left == 59));
+            assert!(
+                end.seconds_left(now)
+                    .is_some_and(|left| left == 60 || left == 59)
+            );
         }
         assert_eq!(unix_seconds(Expiry::Never, &clock.wall()), None);
     }
@@ -126,9 +113,9 @@ mod tests {
     #[test]
     fn a_started_second_counts() {
         let now = Time(16);
-        assert_eq!(seconds_left(Expiry::Never, now), None);
+        assert_eq!(Expiry::Never.seconds_left(now), None);
         for (end, left) in [(0, 0), (16, 0), (17, 1), (34, 1), (35, 2), (50, 2), (51, 3)] {
-            assert_eq!(seconds_left(Expiry::At(Time(end)), now), Some(left));
+            assert_eq!(Expiry::At(Time(end)).seconds_left(now), Some(left));
         }
     }
 }

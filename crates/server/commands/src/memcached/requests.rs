@@ -14,7 +14,6 @@ use crate::answers::ReplyFormat;
 use crate::answers::memcached::{self, Trailer, Verb};
 use crate::answers::meta::{AnsweredVerb, MetaFormat};
 use crate::context::Context;
-use crate::expiry::memcached::seconds_left;
 use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
@@ -279,7 +278,7 @@ fn meta<'a>(cx: &mut Context<'_, 'a>, turn: &mut Turn, command: &Meta<'a>) {
             // The number is read as an expiry. A negative number or a time in the past gives 0 seconds, and no item has
             // less left.
             recache_below: flags.recache.map(|exptime| {
-                let left = seconds_left(cx.expiry(exptime.0), cx.now).unwrap_or(0);
+                let left = cx.expiry(exptime.0).seconds_left(cx.now).unwrap_or(0);
                 u32::try_from(left).unwrap_or(u32::MAX)
             }),
             unless_cas: flags.compare_cas,
