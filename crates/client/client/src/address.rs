@@ -292,6 +292,38 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_that_of_one_server_which_is_asked_elsewhere() {
+        let wrong = |text| Address::parse(text, Options::default()).unwrap_err();
+        if !IS_POSSIBLE {
+            let error = wrong("shm:///a?or=tcp://b");
+            return assert_eq!(
+                error.to_string(),
+                invalid(IMPOSSIBLE.to_owned()).to_string()
+            );
+        }
+        let server = parsed("shm:///run/a?or=unix:///run/b&timeout_ms=5").servers;
+        assert_eq!(server[0].shared, Some("/run/a".into()));
+        assert_eq!(server[0].endpoint, Endpoint::Unix("/run/b".into()));
+        assert_eq!(
+            parsed("shm:///a?or=tcp://b").servers[0]
+                .endpoint
+                .to_string(),
+            "b:11211"
+        );
+        for (text, part) in [
+            ("shm://a?or=tcp://b", "begins with /"),
+            ("shm:///a,/b?or=tcp://b", "one server"),
+            ("shm:///a", "or="),
+            ("shm:///a?or=tcp://b,c", "or="),
+            ("shm:///a?or=tls://b", "or="),
+            ("shm:///a?or=tcp://b&ca=/c", "tls://"),
+        ] {
+            let error = wrong(text).to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (text, part) in [
             ("a:11211", "tcp://"),
@@ -307,6 +339,7 @@ mod tests {
             ("tcp://a?timeout=1", "\"timeout\""),
             ("tcp://a?when_full=no", "wait or fail"),
             ("tcp://a?login_file=/nowhere", "/nowhere"),
+            ("unix:///a?or=tcp://a", "or= is for shm://"),
         ] {
             let error = Address::parse(text, Options::default())
                 .unwrap_err()

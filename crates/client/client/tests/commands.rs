@@ -135,7 +135,7 @@ fn a_value_that_is_too_large_is_refused_and_the_connection_goes_on() {
         );
         client.set("k", "v", None).unwrap();
         assert_eq!(client.get("k"), Ok(Some(b"v".to_vec())));
-        let strict = Client::connect(&format!("{}?value_max=3", server.address())).unwrap();
+        let strict = Client::connect(&server.address_with("value_max=3")).unwrap();
         let (length, limit) = (4, 3);
         assert_eq!(
             strict.set("k", "1234", None),
@@ -155,7 +155,7 @@ fn a_server_with_passwords_lets_in_who_has_one() {
     )
     .unwrap();
     for server in both(&format!("-Y {}", users.display())) {
-        let address = format!("{}?login_file={}", server.address(), users.display());
+        let address = server.address_with(&format!("login_file={}", users.display()));
         let client = Client::connect(&address).unwrap();
         client.set("k", "v", None).unwrap();
         assert_eq!(client.get("k"), Ok(Some(b"v".to_vec())));

@@ -37,6 +37,7 @@ use std::time::Duration;
 use nuthatch_base::memory::shared::SharedView;
 use nuthatch_cuckoo::{ForeignTable, NotRead};
 use nuthatch_engine::hints::Hints;
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{Expiry, Item, Key};
 
 use connection::{Connection, PATIENCE};
@@ -132,6 +133,15 @@ impl Direct {
     /// as after an error.
     #[inline]
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<Option<Meta>, Gone> {
+        match Namespace::BARE.leaves(key) {
+            true => self.get_stored(key, value),
+            false => self.get_stored(&Namespace::BARE.stored(key), value),
+        }
+    }
+
+    /// The same of a key as the server's engine has it.
+    #[inline]
+    fn get_stored(&self, key: &[u8], value: &mut Vec<u8>) -> Result<Option<Meta>, Gone> {
         match self.table.key(key) {
             Some(key) => self.get_key(&key, value),
             None => {
@@ -152,7 +162,10 @@ impl Direct {
         for (round, some) in keys.chunks(AHEAD).enumerate() {
             let mut hashed = [None; AHEAD];
             for (hashed, bytes) in hashed.iter_mut().zip(some) {
-                *hashed = self.table.key(bytes);
+                *hashed = match Namespace::BARE.leaves(bytes) {
+                    true => self.table.key(bytes),
+                    false => None,
+                };
                 if let Some(key) = hashed {
                     self.table.prefetch(key);
                 }
@@ -160,7 +173,8 @@ impl Direct {
             for (number, key) in hashed[..some.len()].iter().enumerate() {
                 let found = match key {
                     Some(key) => self.get_key(key, &mut value)?,
-                    None => None,
+                    // No item has it, or the server has it under another one.
+                    None => self.get(some[number], &mut value)?,
                 };
                 let found = found.map(|meta| (meta, value.as_slice()));
                 each(round * AHEAD + number, found);

@@ -10,10 +10,20 @@ use std::process::{Child, Command, Stdio};
 pub mod running;
 
 use running::{Running, wait_until};
+use tempfile::TempDir;
+
+/// Whether clients can read the memory of servers.
+pub const HAS_SHARED: bool = cfg!(all(
+    feature = "shm",
+    target_os = "linux",
+    not(any(nuthatch_unix, nuthatch_portable))
+));
 
 /// A server that ends with the test.
 pub enum Server {
     Nuthatch(Running),
+    /// One whose memory is read, with the folder of its socket.
+    Shared(Running, TempDir),
     Memcached(Memcached),
 }
 
@@ -25,16 +35,52 @@ impl Server {
         )))
     }
 
+    /// Nuthatch whose memory can be read. None: this system, or this build, has no shm://.
+    pub fn shared(flags: &str) -> Option<Self> {
+        if !HAS_SHARED {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let shared = folder.path().join("shared");
+        let Self::Nuthatch(running) =
+            Self::nuthatch(&format!("--shared {} {flags}", shared.display()))
+        else {
+            unreachable!()
+        };
+        Some(Self::Shared(running, folder))
+    }
+
+    /// Its process.
+    pub fn running(&self) -> &Running {
+        match self {
+            Self::Nuthatch(running) | Self::Shared(running, _) => running,
+            Self::Memcached(_) => panic!("not a Nuthatch"),
+        }
+    }
+
     /// `HOST:PORT`.
     pub fn place(&self) -> String {
         match self {
-            Self::Nuthatch(running) => running.address().to_owned(),
+            Self::Nuthatch(running) | Self::Shared(running, _) => running.address().to_owned(),
             Self::Memcached(memcached) => format!("127.0.0.1:{}", memcached.port),
         }
     }
 
     pub fn address(&self) -> String {
-        format!("tcp://{}", self.place())
+        match self {
+            Self::Shared(_, folder) => {
+                let shared = folder.path().join("shared");
+                format!("shm://{}?or=tcp://{}", shared.display(), self.place())
+            }
+            _ => format!("tcp://{}", self.place()),
+        }
+    }
+
+    /// The address with options.
+    pub fn address_with(&self, options: &str) -> String {
+        let address = self.address();
+        let mark = if address.contains('?') { '&' } else { '?' };
+        format!("{address}{mark}{options}")
     }
 }
 
@@ -86,9 +132,10 @@ pub fn free_port() -> u16 {
         .port()
 }
 
-/// Both servers, or the one that is installed.
+/// Both servers, or the one that is installed; and, where there is shm://, one whose memory is read.
 pub fn both(flags: &str) -> Vec<Server> {
     let mut servers = vec![Server::nuthatch(flags)];
+    servers.extend(Server::shared(flags));
     servers.extend(Memcached::start(flags).map(Server::Memcached));
     servers
 }

@@ -1,0 +1,418 @@
+//! Servers whose memory a client reads: what they store is seen, and it is noticed when they end, however they do.
+#![cfg(all(
+    feature = "shm",
+    target_os = "linux",
+    not(any(nuthatch_unix, nuthatch_portable))
+))]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use nuthatch_client::{CarriedOut, Client, Compute, Error, Outcome};
+use tempfile::TempDir;
+
+mod servers;
+
+use running::{PATIENCE, Running, wait_until};
+use servers::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const ADDRESS: &str = "NUTHATCH_CLIENT_TEST_ADDRESS";
+
+/// A folder for the sockets of servers that follow each other.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn serve(&self, flags: &str) -> Running {
+        let (socket, shared) = (self.path("socket"), self.path("shared"));
+        Running::start(&format!(
+            "-s {} --shared {} -t 1 -m 64 {flags}",
+            socket.display(),
+            shared.display()
+        ))
+    }
+
+    /// Pauses are short: tests begin servers again.
+    fn address(&self) -> String {
+        let (socket, shared) = (self.path("socket"), self.path("shared"));
+        format!(
+            "shm://{}?or=unix://{}&retry_least_ms=1&retry_most_ms=20&timeout_ms={}",
+            shared.display(),
+            socket.display(),
+            PATIENCE.as_millis()
+        )
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.address()).unwrap()
+    }
+}
+
+/// How many gets the server was asked. It knows nothing of those that clients answered by themselves.
+fn asked(server: &Server) -> u64 {
+    server.running().stat("", "cmd_get").parse().unwrap()
+}
+
+#[test]
+fn what_is_there_is_read_without_asking() {
+    let server = Server::shared("").unwrap();
+    let client = Client::connect(&server.address()).unwrap();
+    // The first call connects.
+    client.set("k", "v", MINUTE).unwrap();
+    let long = vec![b'x'; 300_000];
+    client.set("long", &long, None).unwrap();
+    let before = asked(&server);
+    for _ in 0..100 {
+        assert_eq!(client.get("k"), Ok(Some(b"v".to_vec())));
+        assert_eq!(client.get("none"), Ok(None));
+    }
+    assert_eq!(client.get("long"), Ok(Some(long)));
+    let item = client.get_item("k").unwrap().unwrap();
+    let left = item.left.unwrap();
+    assert!(left <= MINUTE && left > MINUTE / 2);
+    assert_eq!(client.cas("k", "w", None, item.cas), Ok(Outcome::Done));
+    assert_eq!(client.get_item("k").unwrap().unwrap().left, None);
+    let many = client.get_many(&["k", "none", "long"]).complete().unwrap();
+    assert_eq!(many[0], Some(b"w".to_vec()));
+    assert!(many[1].is_none() && many[2].is_some());
+    let how = Compute::new(MINUTE).early(Duration::from_secs(1));
+    let computed = client.get_or_compute("k", how, || Err::<Vec<u8>, _>("not computed"));
+    assert_eq!(computed, Ok(b"w".to_vec()));
+    assert_eq!(asked(&server), before);
+}
+
+#[test]
+fn what_is_stale_is_asked_for() {
+    let server = Server::shared("").unwrap();
+    let client = Client::connect(&server.address()).unwrap();
+    client.set("k", "old", None).unwrap();
+    assert_eq!(client.make_stale("k", MINUTE), Ok(Outcome::Done));
+    let many = client.get_many(&["none", "k"]).complete().unwrap();
+    assert_eq!(many, [None, Some(b"old".to_vec())]);
+    assert!(asked(&server) > 0);
+    assert_eq!(client.make_stale("k", MINUTE), Ok(Outcome::Done));
+    let computed = client.get_or_compute("k", Compute::new(MINUTE), || {
+        Ok::<_, Error>(b"new".to_vec())
+    });
+    assert_eq!(computed, Ok(b"new".to_vec()));
+    assert_eq!(client.get("k"), Ok(Some(b"new".to_vec())));
+}
+
+#[test]
+fn a_value_that_is_too_long_is_the_error_that_a_socket_gives() {
+    let server = Server::shared("").unwrap();
+    let client = Client::connect(&server.address()).unwrap();
+    client.set("k", "123456", None).unwrap();
+    let strict = |address: &str| Client::connect(address).unwrap().get("k").unwrap_err();
+    let plain = format!("tcp://{}?value_max=3", server.place());
+    assert_eq!(strict(&server.address_with("value_max=3")), strict(&plain));
+}
+
+/// The kind of fault is a value of the server before, read from its memory after the next one has taken a store.
+#[test]
+fn each_server_is_read_after_the_one_before() {
+    let place = Place::new();
+    let mut server = place.serve("");
+    let client = place.client();
+    for round in 0_u32..10 {
+        let value = round.to_string();
+        // What was sent when the server ended may have been carried out: it is not sent again.
+        wait_until("a store", || client.set("k", &value, None).ok());
+        assert_eq!(client.get("k"), Ok(Some(value.into_bytes())));
+        let ended = if round % 2 == 0 {
+            Signal::SIGKILL
+        } else {
+            Signal::SIGTERM
+        };
+        server.end(ended);
+        // Of one that was killed, the last values may be read for a moment.
+        let error = wait_until("an error", || client.get("k").err());
+        assert!(
+            matches!(error, Error::Down { .. } | Error::Lost { .. }),
+            "{error}"
+        );
+        server = place.serve("");
+    }
+}
+
+#[test]
+fn the_successor_of_a_handover_is_read() {
+    let place = Place::new();
+    let handover = format!("--handover {}", place.path("handover").display());
+    let mut first = place.serve(&handover);
+    let client = place.client();
+    client.set("k", "1", None).unwrap();
+    assert_eq!(client.get("k"), Ok(Some(b"1".to_vec())));
+    let second = place.serve(&handover);
+    first.child.wait().unwrap();
+    wait_until("a store", || client.set("k", "2", None).ok());
+    assert_eq!(client.get("k"), Ok(Some(b"2".to_vec())));
+    // Its memory is found again, too, and then nothing is asked.
+    let gets = || second_stat(&place);
+    wait_until("its memory", || {
+        let before = gets();
+        client.get("k").unwrap();
+        (gets() == before).then_some(())
+    });
+    drop(second);
+}
+
+/// The gets that the server at the socket was asked.
+fn second_stat(place: &Place) -> u64 {
+    let stream = std::os::unix::net::UnixStream::connect(place.path("socket")).unwrap();
+    let stats = running::talk(stream, "stats\r\nquit\r\n");
+    let line = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("STAT cmd_get "));
+    line.unwrap().parse().unwrap()
+}
+
+/// Values tell whose they are and when they were stored; a reader never sees an older one after a newer one.
+#[test]
+fn a_server_killed_under_readers_and_writers_shows_nothing_wrong() {
+    const KEYS: u64 = 50;
+    let value = |key: u64, version: u64| {
+        format!("{key}:{version}:{}", key ^ version).repeat(1 + version as usize % 40)
+    };
+    let place = Place::new();
+    let mut server = place.serve("");
+    let client = place.client();
+    let (is_over, version) = (AtomicBool::new(false), AtomicU64::new(1));
+    // The last version of each key whose store was answered, since the server began.
+    let answered: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
+    let hits = AtomicU64::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let version = version.fetch_add(1, Ordering::Relaxed);
+                let key = version % KEYS;
+                match client.set(key.to_string(), value(key, version), None) {
+                    Ok(()) => answered[key as usize].store(version, Ordering::SeqCst),
+                    Err(error) => assert!(
+                        matches!(error, Error::Down { .. } | Error::Lost { .. }),
+                        "{error}"
+                    ),
+                }
+            }
+        });
+        for reader in 0..3 {
+            let (client, answered, is_over, hits, value) =
+                (&client, &answered, &is_over, &hits, &value);
+            scope.spawn(move || {
+                let mut turn: u64 = reader;
+                while !is_over.load(Ordering::Relaxed) {
+                    turn += 1;
+                    let key = turn * 7 % KEYS;
+                    let least = answered[key as usize].load(Ordering::SeqCst);
+                    match client.get(key.to_string()) {
+                        Ok(Some(bytes)) => {
+                            let text = String::from_utf8(bytes).unwrap();
+                            let found = text.split(':').nth(1).unwrap().parse().unwrap();
+                            assert_eq!(text, value(key, found));
+                            assert!(found >= least, "key {key}: {found} after {least}");
+                            hits.fetch_add(1, Ordering::Relaxed);
+                        }
+                        // The server that had it has ended.
+                        Ok(None) => {}
+                        Err(error) => assert_eq!(
+                            error.carried_out() == CarriedOut::Maybe,
+                            matches!(error, Error::Lost { .. }),
+                            "{error}"
+                        ),
+                    }
+                }
+            });
+        }
+        for _ in 0..6 {
+            let before = hits.load(Ordering::Relaxed);
+            wait_until("hits", || {
+                (hits.load(Ordering::Relaxed) > before + 1000).then_some(())
+            });
+            server.signal(Signal::SIGKILL);
+            server.child.wait().unwrap();
+            server = place.serve("");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_server_without_shared_memory_is_asked() {
+    let place = Place::new();
+    let socket = place.path("socket");
+    let without = Running::start(&format!("-s {} -t 1", socket.display()));
+    let client = place.client();
+    client.set("k", "v", None).unwrap();
+    assert_eq!(client.get("k"), Ok(Some(b"v".to_vec())));
+    // It comes back with memory, which is found.
+    without.end(Signal::SIGTERM);
+    let _with = place.serve("");
+    wait_until("a store", || client.set("k", "w", None).ok());
+    let before = second_stat(&place);
+    assert_eq!(client.get("k"), Ok(Some(b"w".to_vec())));
+    assert_eq!(second_stat(&place), before);
+}
+
+/// Runs one of the tests below as a process, as this user or as another one.
+fn run_child(name: &str, address: &str, user: Option<u32>) {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([name, "--exact", "--ignored", "--nocapture"]);
+    command.env(ADDRESS, address).stdin(Stdio::null());
+    if let Some(user) = user {
+        command.uid(user);
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{output:?}"
+    );
+}
+
+fn child_client() -> Client {
+    Client::connect(&std::env::var(ADDRESS).unwrap()).unwrap()
+}
+
+/// A process that may use the server's socket and not its memory.
+#[test]
+#[ignore = "a part of `a_user_who_may_not_read_asks`"]
+fn stranger() {
+    let client = child_client();
+    assert_eq!(client.get("k"), Ok(Some(b"v".to_vec())));
+    client.set("k", "w", None).unwrap();
+    assert_eq!(client.get("k"), Ok(Some(b"w".to_vec())));
+}
+
+#[test]
+fn a_user_who_may_not_read_asks() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: only root can become another user");
+        return;
+    }
+    let server = Server::shared("").unwrap();
+    let client = Client::connect(&server.address()).unwrap();
+    client.set("k", "v", None).unwrap();
+    let program = std::env::current_exe().unwrap();
+    // Where the program lies, another user may not look.
+    if !is_open(&program) {
+        println!("skipped: other users cannot run {}", program.display());
+        return;
+    }
+    let before = asked(&server);
+    run_child("stranger", &server.address(), Some(65534));
+    assert!(asked(&server) >= before + 2);
+    assert_eq!(client.get("k"), Ok(Some(b"w".to_vec())));
+}
+
+fn is_open(program: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let enters = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|found| found.permissions().mode() & 1 == 1)
+    };
+    program.ancestors().all(enters)
+}
+
+/// The parent and its child each read and store, and neither disturbs the other.
+#[test]
+#[ignore = "a part of `a_child_of_fork_connects_by_itself`"]
+fn parent() {
+    let client = child_client();
+    client.set("k", "parent", None).unwrap();
+    // Others are in the middle of calls meanwhile, with locks that the child does not have.
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                client.set("busy", "v", None).unwrap();
+            }
+        });
+        for round in 0..20 {
+            let child = nuthatch_fork();
+            if child == 0 {
+                let key = format!("child {round}");
+                let is_right = client.get("k") == Ok(Some(b"parent".to_vec()))
+                    && client.set(&key, "v", None).is_ok()
+                    && client.get(&key) == Ok(Some(b"v".to_vec()));
+                leave(if is_right { 7 } else { 1 });
+            }
+            assert_eq!(exit_code(child), 7);
+            assert_eq!(
+                client.get(format!("child {round}")),
+                Ok(Some(b"v".to_vec()))
+            );
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+fn nuthatch_fork() -> i32 {
+    // SAFETY: the child uses a client, memory and a thread, of which it takes no lock that another thread may hold here.
+    unsafe { libc::fork() }
+}
+
+fn leave(code: i32) -> ! {
+    // SAFETY: a call without addresses. Nothing is unwound: the test is the parent's.
+    unsafe { libc::_exit(code) }
+}
+
+fn exit_code(child: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: the number of a child, and a place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status));
+    libc::WEXITSTATUS(status)
+}
+
+#[test]
+fn a_child_of_fork_connects_by_itself() {
+    let place = Place::new();
+    let _server = place.serve("");
+    run_child("parent", &place.address(), None);
+}
+
+#[cfg(feature = "tokio")]
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_read_without_asking_and_notice_the_end() {
+    let place = Place::new();
+    let server = place.serve("");
+    let client = nuthatch_client::tasks::Client::connect(&place.address()).unwrap();
+    client.set("k", "v", None).await.unwrap();
+    let before = second_stat(&place);
+    for _ in 0..100 {
+        assert_eq!(client.get("k").await, Ok(Some(b"v".to_vec())));
+    }
+    let many = client.get_many(&["k", "none"]).await.complete().unwrap();
+    assert_eq!(many, [Some(b"v".to_vec()), None]);
+    assert_eq!(second_stat(&place), before);
+    server.end(Signal::SIGKILL);
+    // For a moment its last values may be read.
+    let error = loop {
+        match client.get("k").await {
+            Ok(found) => assert_eq!(found, Some(b"v".to_vec())),
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(error, Error::Down { .. } | Error::Lost { .. }),
+        "{error}"
+    );
+    let _next = place.serve("");
+    while client.set("k", "w", None).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(client.get("k").await, Ok(Some(b"w".to_vec())));
+}
