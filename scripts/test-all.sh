@@ -118,6 +118,7 @@ check rust scripts/test-rust.sh
 check install scripts/test-install.sh
 check packages scripts/test-packages.sh
 check c scripts/test-c.sh
+check c-client scripts/test-c-client.sh
 wait $beside $store
 trap - EXIT
 for name in loom setup format fuzz crates portable dependencies examples clients frameworks deploy dpdk shmem cluster; do

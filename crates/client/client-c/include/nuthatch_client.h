@@ -120,8 +120,8 @@ extern "C" {
 const char *nuthatch_client_version(void);
 
 /**
- * Makes a client of the servers at this address: "tcp://HOST:PORT,HOST:PORT", "unix:///PATH" or "tls://HOST:PORT?ca=FILE",
- * with options behind "?", which docs/clients.md describes. Nothing is connected yet.
+ * Makes a client of the servers at this address: "tcp://HOST:PORT,HOST:PORT", "unix:///PATH", "tls://HOST:PORT?ca=FILE" or,
+ * on Linux, "shm:///PATH?or=unix:///PATH", with options behind "?", which docs/clients.md describes. Nothing is connected yet.
  *
  * # Safety
  * `address` ends with a zero byte. `client` may be written to.

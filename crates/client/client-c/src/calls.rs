@@ -22,8 +22,8 @@ fn keep(lifetime_ms: i64, flags: u32) -> Keep {
     Keep::from(lifetime(lifetime_ms)).flags(flags)
 }
 
-/// Makes a client of the servers at this address: "tcp://HOST:PORT,HOST:PORT", "unix:///PATH" or "tls://HOST:PORT?ca=FILE",
-/// with options behind "?", which docs/clients.md describes. Nothing is connected yet.
+/// Makes a client of the servers at this address: "tcp://HOST:PORT,HOST:PORT", "unix:///PATH", "tls://HOST:PORT?ca=FILE" or,
+/// on Linux, "shm:///PATH?or=unix:///PATH", with options behind "?", which docs/clients.md describes. Nothing is connected yet.
 ///
 /// # Safety
 /// `address` ends with a zero byte. `client` may be written to.

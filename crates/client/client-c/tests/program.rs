@@ -46,12 +46,21 @@ fn a_program_in_c_reaches_a_server() {
         String::from_utf8_lossy(&output.stderr)
     );
 
-    let server = Running::start("-l 127.0.0.1 -p 0 -t 1");
+    reaches(&program, |server| format!("tcp://{}", server.address()), "");
+    #[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
+    {
+        let shared = folder.path().join("shared");
+        let shared = shared.display();
+        let address = |server: &Running| format!("shm://{shared}?or=tcp://{}", server.address());
+        reaches(&program, address, &format!("--shared {shared}"));
+    }
+}
+
+/// Runs the program against a server with these flags, at an address.
+fn reaches(program: &Path, address: impl Fn(&Running) -> String, flags: &str) {
+    let server = Running::start(&format!("-l 127.0.0.1 -p 0 -t 1 {flags}"));
     // The discard port, on which nobody listens.
-    let words = [
-        format!("tcp://{}", server.address()),
-        "tcp://127.0.0.1:9".to_owned(),
-    ];
+    let words = [address(&server), "tcp://127.0.0.1:9".to_owned()];
     let output = Command::new(program).args(words).output().unwrap();
     assert!(
         output.status.success(),
