@@ -17,9 +17,9 @@
 //! ```text
 //!   Client, tasks::Client   calls (`calls.rs`: written once for both), operations and what replies mean (`operation.rs`)
 //!            |
-//!          pool             which server has a key (`ring.rs`), and who is passed over
+//!          pool             which server has a key (`ring.rs`), and who is passed over; what its memory answers (`memory`)
 //!            |
-//!       link, attempts      a connection, another one after it, pauses in between (`backoff.rs`)
+//!       link, attempts      a connection, another one after it, pauses in between (`backoff.rs`); a child's own (`process.rs`)
 //!            |
 //!        connection         who sends and reads: callers' own threads (`roles.rs`), or two tasks
 //!            |
