@@ -1,31 +1,30 @@
 //! A server's memory, which this process reads by itself (feature `shm`, on Linux).
 
-#[cfg_attr(
-    all(
-        feature = "shm",
-        target_os = "linux",
-        not(any(loom, miri, nuthatch_unix, nuthatch_portable))
-    ),
-    path = "shared.rs"
-)]
-#[cfg_attr(
-    not(all(
-        feature = "shm",
-        target_os = "linux",
-        not(any(loom, miri, nuthatch_unix, nuthatch_portable))
-    )),
-    path = "none.rs"
-)]
-mod system;
-
-pub(crate) use system::{ForkMark, Memory, View};
-
-/// Whether this build reads memory.
-pub(crate) const IS_POSSIBLE: bool = cfg!(all(
+#[cfg(not(all(
     feature = "shm",
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
-));
+)))]
+mod none;
+#[cfg(all(
+    feature = "shm",
+    target_os = "linux",
+    not(any(loom, miri, nuthatch_unix, nuthatch_portable))
+))]
+mod shared;
 
-/// Why not.
+#[cfg(not(all(
+    feature = "shm",
+    target_os = "linux",
+    not(any(loom, miri, nuthatch_unix, nuthatch_portable))
+)))]
+pub(crate) use none::{ForkMark, IS_POSSIBLE, Memory, View};
+#[cfg(all(
+    feature = "shm",
+    target_os = "linux",
+    not(any(loom, miri, nuthatch_unix, nuthatch_portable))
+))]
+pub(crate) use shared::{ForkMark, IS_POSSIBLE, Memory, View};
+
+/// Why there may be none.
 pub(crate) const IMPOSSIBLE: &str = "shm:// needs Linux, and the feature `shm` of this library";

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use crate::{Item, Options};
 
+/// Whether this build reads memory.
+pub(crate) const IS_POSSIBLE: bool = false;
+
 /// Nobody forks from what is not shared.
 #[derive(Debug)]
 pub(crate) struct ForkMark;

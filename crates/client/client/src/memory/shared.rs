@@ -12,6 +12,9 @@ use nuthatch_direct::{Direct, Meta};
 use crate::backoff::Backoff;
 use crate::{Item, Options};
 
+/// Whether this build reads memory.
+pub(crate) const IS_POSSIBLE: bool = true;
+
 /// One server's memory.
 pub(crate) struct View(Direct);
 
