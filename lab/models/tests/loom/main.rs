@@ -20,5 +20,6 @@ mod partition;
 mod paths;
 mod pins;
 mod rewrites;
+mod ring;
 mod runs;
 mod world;
