@@ -16,7 +16,7 @@ use std::time::Duration;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nuthatch_base::memory::shared::ForkMark;
-use nuthatch_engine::sharing::{WELCOME_BYTES, check_answer, hello};
+use nuthatch_engine::sharing::{Asks, WELCOME_BYTES, check_answer, hello};
 
 /// How long the server may take for its answer, if nobody says otherwise.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl Connection {
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
         // A server that refuses this process does not wait for what it says.
-        let said = stream.write_all(&hello());
+        let said = stream.write_all(&hello(Asks::Reads));
         let files = match receive(&stream) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 return Err(said.err().unwrap_or(error));

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!  a reader                                     the engine's process, at a unix socket
-//!   "nuthatch", version (u32), 0 (u32)  ---->
+//!   "nuthatch", version (u32), 0 (u32)  ---->   (version 1: reads; 2: and asks for a ring pair)
 //!                                       <----   "nuthatch", outcome (u32), bytes of text (u32), text (112);
-//!                                               if it is welcome, with the descriptors of the file and of its hints
+//!                                               if it is welcome, with the descriptors of the file and of its hints,
+//!                                               and in version 2 of the memory of the ring pair and of its bell
 //!                                               ... nothing more; the socket is open while both are there
 //! ```
 //!
@@ -30,8 +31,14 @@ pub trait Sharing: Send + Sync {
 /// What both messages begin with.
 const MAGIC: &[u8; 8] = b"nuthatch";
 
-/// The version of the messages. (The memory has one of its own.)
-pub const VERSION: u32 = 1;
+/// What a process asks for. The number is the version of the messages. (The memory has one of its own.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// To read.
+    Reads = 1,
+    /// To read, and a ring pair for commands.
+    Ring = 2,
+}
 
 /// Bytes of a reader's message.
 pub const HELLO_BYTES: usize = 16;
@@ -43,21 +50,22 @@ pub const WELCOME_BYTES: usize = 128;
 const HEAD: usize = 16;
 
 /// The message of a reader.
-pub fn hello() -> [u8; HELLO_BYTES] {
+pub fn hello(asks: Asks) -> [u8; HELLO_BYTES] {
     let mut bytes = [0; HELLO_BYTES];
     bytes[..8].copy_from_slice(MAGIC);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[8..12].copy_from_slice(&(asks as u32).to_le_bytes());
     bytes
 }
 
-/// `Ok` if the message is a reader's of this version. Errors: why it is refused.
-pub fn check_hello(bytes: &[u8; HELLO_BYTES]) -> Result<(), &'static str> {
+/// What the message asks for, if it is one of these versions. Errors: why it is refused.
+pub fn check_hello(bytes: &[u8; HELLO_BYTES]) -> Result<Asks, &'static str> {
     if bytes[..8] != *MAGIC || bytes[12..] != [0; 4] {
         return Err("this is the socket of nuthatch's shared memory, which has its own protocol");
     }
-    match number(bytes, 8) == VERSION {
-        true => Ok(()),
-        false => Err("this server talks to its readers in another version"),
+    match number(bytes, 8) {
+        1 => Ok(Asks::Reads),
+        2 => Ok(Asks::Ring),
+        _ => Err("this server talks to its readers in another version"),
     }
 }
 
@@ -96,9 +104,10 @@ mod tests {
 
     #[test]
     fn messages_of_this_version_are_understood_and_others_refused() {
-        assert_eq!(check_hello(&hello()), Ok(()));
+        assert_eq!(check_hello(&hello(Asks::Ring)), Ok(Asks::Ring));
+        assert_eq!(check_hello(&hello(Asks::Reads)), Ok(Asks::Reads));
         for at in 0..HELLO_BYTES {
-            let mut bytes = hello();
+            let mut bytes = hello(Asks::Ring);
             bytes[at] ^= 0x10;
             assert!(check_hello(&bytes).is_err(), "byte {at}");
         }

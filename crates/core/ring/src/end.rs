@@ -30,6 +30,8 @@ pub struct End {
     output: Producer,
     sleep: Sleep,
     bell: UnixStream,
+    /// It has asked to be woken, and has not read since: the other side may have rung.
+    asleep: bool,
     is_broken: bool,
 }
 
@@ -64,6 +66,7 @@ impl End {
             output: Producer::new(Arc::clone(&memory), side),
             sleep: Sleep::new(memory, side),
             bell,
+            asleep: false,
             is_broken: false,
         })
     }
@@ -85,19 +88,30 @@ impl End {
         self.output.is_ready()
     }
 
-    /// True if this side may sleep at its bell: nothing of what it wants is there, and the other side will ring.
-    pub fn may_sleep(&self, want: Want) -> bool {
+    /// From now on the other side rings for what it does. The caller looks behind this at what is there, and sleeps at
+    /// its bell only if that is nothing.
+    pub fn announce(&mut self, want: Want) {
+        self.asleep = true;
         self.sleep.announce(want);
+    }
+
+    /// True if this side may sleep at its bell: nothing of what it wants is there, and the other side will ring.
+    pub fn may_sleep(&mut self, want: Want) -> bool {
+        self.announce(want);
         let has_some = self.has_input() || want == Want::BytesOrRoom && self.has_room();
         if has_some {
-            self.sleep.rise();
+            self.rise();
         }
         !has_some
     }
 
-    /// This side has woken: the other need not ring.
-    pub fn rise(&self) {
+    /// This side has woken: the other need not ring. Reads and writes do this by themselves.
+    #[cold]
+    pub fn rise(&mut self) {
+        self.asleep = false;
         self.sleep.rise();
+        // One read, of one byte most often. What is more the next one finds; and the end, which is found again, too.
+        let _ = (&self.bell).read(&mut [0; RINGS]);
     }
 
     /// Takes all bytes out of the bell, so that the next wait at it waits. False if the other side has gone. Errors: it
@@ -139,7 +153,10 @@ impl End {
 
     /// Errors: the other side broke the protocol before.
     #[inline]
-    fn check(&self) -> io::Result<()> {
+    fn check(&mut self) -> io::Result<()> {
+        if self.asleep {
+            self.rise();
+        }
         match self.is_broken {
             false => Ok(()),
             true => Err(broken(Broken)),

@@ -18,6 +18,14 @@
 //! checked, and a claim that cannot be true is the end ([`Broken`]).
 
 #[cfg(all(
+    unix,
+    not(all(
+        target_os = "linux",
+        not(any(loom, miri, nuthatch_unix, nuthatch_portable))
+    ))
+))]
+mod absent;
+#[cfg(all(
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
@@ -27,6 +35,14 @@ pub mod stream;
 
 use std::fmt;
 
+#[cfg(all(
+    unix,
+    not(all(
+        target_os = "linux",
+        not(any(loom, miri, nuthatch_unix, nuthatch_portable))
+    ))
+))]
+pub use absent::{End, Offer};
 #[cfg(all(
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))

@@ -11,6 +11,7 @@ pub fn line(info: &Info, now: Time) -> String {
     let address = match info.peer() {
         Peer::Tcp(address) | Peer::Udp(address) => address.to_string(),
         Peer::Unix => String::from("unix"),
+        Peer::Ring => String::from("shared"),
     };
     let local = info.local().map(|local| local.to_string());
     let told = info.told();

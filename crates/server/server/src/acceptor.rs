@@ -217,7 +217,7 @@ impl Acceptor {
                 });
                 Some(seat?)
             }
-            Peer::Udp(_) | Peer::Unix => None,
+            Peer::Udp(_) | Peer::Unix | Peer::Ring => None,
         };
         let buffers = &shared.accounts.buffers;
         let is_full = shared.connections() >= shared.live.load().connections_max.get();

@@ -15,11 +15,15 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nuthatch_base::memory::shared::{self, HUGE_PAGES};
 use nuthatch_engine::hints::Hints;
-use nuthatch_engine::sharing::{HELLO_BYTES, Sharing, answer, check_hello};
+use nuthatch_engine::sharing::{Asks, HELLO_BYTES, Sharing, answer, check_hello};
 use nuthatch_engine::{AnyEngine, Engine};
-use nuthatch_settings::config::Config;
+use nuthatch_ring::{End, Offer};
+use nuthatch_settings::config::{Config, Protocol};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
+use nuthatch_state::stream::{Ring, Socket, Stream};
+use nuthatch_state::telemetry::connections::Peer;
+use nuthatch_state::worker::Arrival;
 use slab::Slab;
 
 use crate::sys::peer;
@@ -50,6 +54,8 @@ pub(crate) struct Endpoint {
     memory: OwnedFd,
     clients: Slab<Client>,
     clients_max: usize,
+    /// Each ring pair holds one: a client may have left without its ring.
+    permit: Arc<()>,
     /// Clients may wait to be accepted: events are edge-triggered, and none repeats it.
     may_wait: bool,
 }
@@ -115,6 +121,7 @@ impl Endpoint {
             memory: sharing.file().to_read()?,
             clients: Slab::new(),
             clients_max: config.shared_clients.get(),
+            permit: Arc::new(()),
             may_wait: false,
         })
     }
@@ -136,7 +143,7 @@ impl Endpoint {
                 match event.token() {
                     LISTENER => self.may_wait = true,
                     WAKE => {}
-                    Token(id) => self.hear(id),
+                    Token(id) => self.hear(id, shared),
                 }
             }
             if self.may_wait {
@@ -226,16 +233,24 @@ impl Endpoint {
     }
 
     /// Reads what a client says.
-    fn hear(&mut self, id: usize) {
+    fn hear(&mut self, id: usize, shared: &ServerState) {
         let Some(client) = self.clients.get_mut(id) else {
             return;
         };
-        if let Err(why) = client.hear(&self.memory) {
-            let user = client.user;
-            if !why.is_empty() {
-                tracing::warn!(user, "a reader of shared memory is dropped: {why}");
+        let make = || ring(shared, &self.permit, self.clients_max);
+        match client.hear(&self.memory, make) {
+            Ok(ring) => {
+                if let Some(ring) = ring {
+                    hand_on(ring, shared);
+                }
             }
-            self.clients.remove(id);
+            Err(why) => {
+                let user = client.user;
+                if !why.is_empty() {
+                    tracing::warn!(user, "a reader of shared memory is dropped: {why}");
+                }
+                self.clients.remove(id);
+            }
         }
     }
 
@@ -256,7 +271,12 @@ impl Endpoint {
 
 impl Client {
     /// Reads all that has come, and answers the message once it is whole. Errors: it leaves, or is to leave, and why.
-    fn hear(&mut self, memory: &OwnedFd) -> Result<(), String> {
+    fn hear(
+        &mut self,
+        memory: &OwnedFd,
+        make: impl Fn() -> Result<(Ring, Offer), String>,
+    ) -> Result<Option<Ring>, String> {
+        let mut made = None;
         loop {
             let mut bytes = [0; HELLO_BYTES + 1];
             let room = HELLO_BYTES - self.said.len();
@@ -264,18 +284,25 @@ impl Client {
                 Ok(0) => return Err(String::new()),
                 Ok(len) if len > room => return Err("it says what nobody asked".to_owned()),
                 Ok(len) => self.said.extend(&bytes[..len]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(made),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error.to_string()),
             }
             if let Some(said) = self.said.first_chunk()
                 && self.hints.is_none()
             {
-                if let Err(why) = check_hello(said) {
+                let asked = check_hello(said).map_err(str::to_owned);
+                let ring = asked.and_then(|asks| match asks {
+                    Asks::Reads => Ok(None),
+                    Asks::Ring => make().map(Some),
+                });
+                let ring = ring.inspect_err(|why| {
                     let _ = send(&self.stream, &answer(Some(why)), &[]);
-                    return Err(why.to_owned());
-                }
-                self.welcome(memory).map_err(|error| error.to_string())?;
+                })?;
+                let (ring, offer) = ring.unzip();
+                self.welcome(memory, offer)
+                    .map_err(|error| error.to_string())?;
+                made = ring;
                 tracing::info!(user = self.user, "a process reads the memory");
             }
         }
@@ -283,13 +310,54 @@ impl Client {
 }
 
 impl Client {
-    /// Sends it the memory, and hints of its own.
-    fn welcome(&mut self, memory: &OwnedFd) -> io::Result<()> {
+    /// Sends it the memory, hints of its own, and a ring pair if it has asked for one.
+    fn welcome(&mut self, memory: &OwnedFd, offer: Option<Offer>) -> io::Result<()> {
         let (hints, file) = Hints::new()?;
-        let descriptors = [memory.as_raw_fd(), file.as_raw_fd()];
+        let mut descriptors = vec![memory.as_raw_fd(), file.as_raw_fd()];
+        if let Some(offer) = &offer {
+            descriptors.extend([offer.memory.as_raw_fd(), offer.bell.as_raw_fd()]);
+        }
         send(&self.stream, &answer(None), &descriptors)?;
         self.hints = Some(hints);
         Ok(())
+    }
+}
+
+/// A ring pair for one more client. Errors: why there is none.
+fn ring(
+    shared: &ServerState,
+    permit: &Arc<()>,
+    clients_max: usize,
+) -> Result<(Ring, Offer), String> {
+    if Arc::strong_count(permit) > clients_max {
+        return Err("too many rings are open (--shared-clients)".to_owned());
+    }
+    if shared.connections() >= shared.live.load().connections_max.get() {
+        return Err("the server has too many connections (-c)".to_owned());
+    }
+    if shared.pause.stops_accepting() {
+        return Err("the server pauses".to_owned());
+    }
+    let (end, offer) = End::new().map_err(|error| error.to_string())?;
+    Ok((Ring::new(end, Arc::clone(permit)), offer))
+}
+
+/// Hands a client's ring to the worker that has the fewest connections, as the acceptor does with sockets. It is admitted
+/// by the same passwords.
+fn hand_on(ring: Ring, shared: &ServerState) {
+    let accepting = &shared.telemetry.accepting;
+    accepting.total_connections.bump();
+    let now = shared.clock.now();
+    let registry = &shared.telemetry.registry;
+    let workers = shared.workers.iter();
+    if let Some(worker) = workers.min_by_key(|worker| worker.connections()) {
+        worker.leave(Arrival {
+            stream: Stream::new(Socket::Ring(Box::new(ring)), None),
+            info: registry.enter(Peer::Ring, None, usize::MAX, now),
+            seat: None,
+            protocol: Protocol::Any,
+            login: shared.security.has_passwords(),
+        });
     }
 }
 

@@ -1,11 +1,13 @@
-//! A connection's socket, TCP or unix, with TLS or without, behind one interface.
+//! A connection's socket, TCP, unix or a ring in shared memory, with TLS or without, behind one interface.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
 
-use mio::event::Source;
+use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use nuthatch_ring::{End, Want};
 use nuthatch_security::tls::Session;
 
 /// A connected, non-blocking socket.
@@ -20,6 +22,49 @@ pub enum Socket {
     Tcp(mio::net::TcpStream),
     /// A unix socket.
     Unix(mio::net::UnixStream),
+    /// A ring pair in memory that the client has mapped.
+    Ring(Box<Ring>),
+}
+
+/// The server's end of a ring pair.
+pub struct Ring {
+    end: End,
+    /// Output waits for room.
+    wants_room: bool,
+    /// Those that hold it are counted, and there is a limit.
+    _permit: Arc<()>,
+}
+
+impl Ring {
+    /// That of a new client.
+    pub fn new(end: End, permit: Arc<()>) -> Self {
+        Self {
+            end,
+            wants_room: false,
+            _permit: permit,
+        }
+    }
+
+    /// True if a read would find something.
+    #[inline]
+    pub fn has_input(&self) -> bool {
+        self.end.has_input()
+    }
+
+    /// True if output waits, and a write would find room.
+    #[inline]
+    pub fn has_wanted_room(&self) -> bool {
+        self.wants_room && self.end.has_room()
+    }
+
+    /// From now on an event tells of bytes, and of room if output waits for it, as for a socket. Whoever is about to wait
+    /// for events calls this, and looks behind it at what is there.
+    pub fn announce(&mut self) {
+        self.end.announce(match self.wants_room {
+            true => Want::BytesOrRoom,
+            false => Want::Bytes,
+        });
+    }
 }
 
 impl Socket {
@@ -27,14 +72,7 @@ impl Socket {
     pub fn local(&self) -> Option<SocketAddr> {
         match self {
             Socket::Tcp(stream) => stream.local_addr().ok(),
-            Socket::Unix(_) => None,
-        }
-    }
-
-    fn source(&mut self) -> &mut dyn Source {
-        match self {
-            Socket::Tcp(stream) => stream,
-            Socket::Unix(stream) => stream,
+            Socket::Unix(_) | Socket::Ring(_) => None,
         }
     }
 }
@@ -47,7 +85,15 @@ impl Stream {
 
     /// Registers the socket with the poll for input, under this token.
     pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.register(self.socket.source(), token, Interest::READABLE)
+        let interest = Interest::READABLE;
+        match &mut self.socket {
+            Socket::Tcp(stream) => registry.register(stream, token, interest),
+            Socket::Unix(stream) => registry.register(stream, token, interest),
+            Socket::Ring(ring) => {
+                let bell = ring.end.bell().as_raw_fd();
+                registry.register(&mut SourceFd(&bell), token, interest)
+            }
+        }
     }
 
     /// Makes the poll watch for room for output, or stop watching. Only a connection whose output is blocked does this:
@@ -63,7 +109,14 @@ impl Stream {
         } else {
             Interest::READABLE
         };
-        registry.reregister(self.socket.source(), token, interest)
+        match &mut self.socket {
+            Socket::Tcp(stream) => registry.reregister(stream, token, interest),
+            Socket::Unix(stream) => registry.reregister(stream, token, interest),
+            Socket::Ring(ring) => {
+                ring.wants_room = watch;
+                Ok(())
+            }
+        }
     }
 
     /// Shuts down the sending side.
@@ -74,6 +127,7 @@ impl Stream {
         match &self.socket {
             Socket::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Socket::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Socket::Ring(ring) => ring.end.finish(),
         }
     }
 
@@ -86,9 +140,18 @@ impl Stream {
         }
     }
 
-    /// True if it is a unix socket: its client is on this machine.
-    pub fn is_unix(&self) -> bool {
-        matches!(self.socket, Socket::Unix(_))
+    /// True if its client is on this machine for certain.
+    pub fn is_local(&self) -> bool {
+        !matches!(self.socket, Socket::Tcp(_))
+    }
+
+    /// The ring, if it is one.
+    #[inline]
+    pub fn ring(&mut self) -> Option<&mut Ring> {
+        match &mut self.socket {
+            Socket::Ring(ring) => Some(ring),
+            Socket::Tcp(_) | Socket::Unix(_) => None,
+        }
     }
 
     /// True if it can carry requests: there is no TLS, or its handshake is done.
@@ -131,6 +194,7 @@ impl AsFd for Stream {
         match &self.socket {
             Socket::Tcp(stream) => stream.as_fd(),
             Socket::Unix(stream) => stream.as_fd(),
+            Socket::Ring(ring) => ring.end.bell(),
         }
     }
 }
@@ -172,6 +236,7 @@ impl Read for Socket {
         match self {
             Socket::Tcp(stream) => stream.read(room),
             Socket::Unix(stream) => stream.read(room),
+            Socket::Ring(ring) => ring.end.read(room),
         }
     }
 }
@@ -182,6 +247,7 @@ impl Write for Socket {
         match self {
             Socket::Tcp(stream) => stream.write(bytes),
             Socket::Unix(stream) => stream.write(bytes),
+            Socket::Ring(ring) => ring.end.write(bytes),
         }
     }
 
@@ -189,6 +255,7 @@ impl Write for Socket {
         match self {
             Socket::Tcp(stream) => stream.write_vectored(pieces),
             Socket::Unix(stream) => stream.write_vectored(pieces),
+            Socket::Ring(ring) => ring.end.write_vectored(pieces),
         }
     }
 

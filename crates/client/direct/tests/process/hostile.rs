@@ -10,7 +10,7 @@ use std::path::Path;
 use memmap2::{Mmap, MmapMut};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nuthatch_direct::Direct;
-use nuthatch_engine::sharing::{WELCOME_BYTES, hello};
+use nuthatch_engine::sharing::{Asks, WELCOME_BYTES, hello};
 
 use crate::server::CLIENTS;
 
@@ -32,14 +32,14 @@ pub fn talk(shared: &Path) {
         assert!(text.contains(why), "{words:?}: {text}");
     };
     refused(b"GET / HTTP/1.1\r\n", "its own protocol");
-    let mut newer = hello();
-    newer[8] += 1;
+    let mut newer = hello(Asks::Reads);
+    newer[8] += 2;
     refused(&newer, "another version");
     assert!(said(shared, &[0x80; 100]).is_empty());
     assert!(said(shared, b"nuth").is_empty(), "silence");
     // A good beginning does not help.
     let mut stream = UnixStream::connect(shared).unwrap();
-    stream.write_all(&hello()).unwrap();
+    stream.write_all(&hello(Asks::Reads)).unwrap();
     stream.read_exact(&mut [0; WELCOME_BYTES]).unwrap();
     stream.write_all(b"more").unwrap();
     assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
@@ -48,7 +48,7 @@ pub fn talk(shared: &Path) {
 /// The descriptor that a reader gets, and the connection.
 fn memory(shared: &Path) -> (File, UnixStream) {
     let mut stream = UnixStream::connect(shared).unwrap();
-    stream.write_all(&hello()).unwrap();
+    stream.write_all(&hello(Asks::Reads)).unwrap();
     let mut answer = [0; WELCOME_BYTES];
     let mut space = nix::cmsg_space!([i32; 4]);
     let mut parts = [IoSliceMut::new(&mut answer)];

@@ -104,7 +104,7 @@ impl Worker {
         let mut silent = Vec::new();
         for (id, connection) in &mut self.connections {
             // A watcher may be silent for long.
-            if connection.stream.is_unix()
+            if connection.stream.is_local()
                 || connection.phase.is_watching()
                 || now.since(connection.active) < limit
             {

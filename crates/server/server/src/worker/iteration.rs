@@ -235,7 +235,9 @@ impl Worker {
                     return None;
                 }
                 Err(error) => {
-                    if error.kind() == ErrorKind::InvalidData {
+                    if connection.stream.ring().is_some() {
+                        tracing::warn!(%error, peer = %connection.info.peer(), "closed");
+                    } else if error.kind() == ErrorKind::InvalidData {
                         let counters = &self.own.counters;
                         match connection.stream.is_ready() {
                             true => counters.ssl_proto_errors.bump(),

@@ -2,6 +2,7 @@
 //!
 //! * [`iteration`]: a round of reads, batches and writes.
 //! * [`reclaim`]: closes connections that hold too much memory, or do not bring the values that hold it.
+//! * [`rings`]: clients in shared memory, of which no event tells while the worker is awake.
 //! * [`datagrams`]: requests by UDP, each for itself.
 //! * [`ending`]: how the server closes a connection, and which connections it closes for their silence.
 
@@ -14,6 +15,7 @@ mod fairness;
 mod hold;
 mod iteration;
 mod reclaim;
+mod rings;
 
 use std::io::{self, ErrorKind};
 use std::mem::{self, ManuallyDrop};
@@ -103,6 +105,7 @@ pub(crate) struct Worker {
     /// It has closed its connections for a pause.
     rests: bool,
     held: hold::State,
+    rings: rings::Rings,
 }
 
 impl Worker {
@@ -155,6 +158,7 @@ impl Worker {
             reading: true,
             rests: false,
             held: hold::State::default(),
+            rings: rings::Rings::default(),
         }
     }
 
@@ -172,9 +176,9 @@ impl Worker {
         let mut events = Events::with_capacity(1024);
         self.register_datagrams()?;
         loop {
-            match self.poll.poll(&mut events, self.patience()) {
+            match self.wait(&mut events) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                polled => polled?,
+                waited => waited?,
             }
             if self.turn(&events) {
                 return Ok(());
@@ -332,6 +336,7 @@ impl Worker {
                     number,
                 );
                 let id = slot.key();
+                self.rings.enter(id, &mut connection.stream);
                 let is_ended = connection.info.sit(self.number, id);
                 let Connection { phase, info, .. } = slot.insert(connection);
                 // Others may have redirected to it before it had a seat here.
@@ -438,7 +443,8 @@ impl Worker {
 
     /// Closes a connection. Dropping it closes the socket, frees an unfinished value, and unpins values.
     fn close_for(&mut self, id: usize, reason: Reason) {
-        let connection = self.connections.remove(id);
+        let mut connection = self.connections.remove(id);
+        self.rings.leave(id, &mut connection.stream);
         let fd = connection.stream.as_fd().as_raw_fd();
         let number = self.shared.number_of(&connection.info);
         line::connection(

@@ -22,6 +22,8 @@ pub enum Peer {
     Udp(SocketAddr),
     /// By a unix socket.
     Unix,
+    /// By a ring in shared memory.
+    Ring,
 }
 
 impl Peer {
@@ -29,7 +31,7 @@ impl Peer {
     pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Tcp(address) | Self::Udp(address) => Some(address.ip()),
-            Self::Unix => None,
+            Self::Unix | Self::Ring => None,
         }
     }
 
@@ -45,6 +47,7 @@ impl fmt::Display for Peer {
             Peer::Tcp(address) => Address::Tcp(*address).fmt(out),
             Peer::Udp(address) => Address::Udp(*address).fmt(out),
             Peer::Unix => out.write_str("unix:"),
+            Peer::Ring => out.write_str("shared:"),
         }
     }
 }

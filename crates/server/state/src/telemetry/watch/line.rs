@@ -148,6 +148,7 @@ pub fn connection(hub: &Hub, peer: Peer, closed: Option<Reason>, number: usize) 
         ),
         Peer::Udp(address) => (address.ip().to_string(), address.port(), "udp"),
         Peer::Unix => ("unix".to_owned(), 0, "local"),
+        Peer::Ring => ("shared".to_owned(), 0, "local"),
     };
     let mut lines = Lines::new(hub);
     lines.add(kind, |line| {
