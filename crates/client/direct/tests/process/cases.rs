@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::server::Stores;
-use crate::{hostile, reader, server};
+use crate::{hostile, reader, ring, server};
 
 /// Gets of a reader that ends by itself.
 const GETS: u64 = 300_000;
@@ -26,12 +26,23 @@ pub fn main() {
         (Some("stranger"), Some(path)) => reader::stranger(path),
         (Some("guest"), Some(path)) => reader::guest(path),
         (Some("outlive"), Some(path)) => reader::outlive(path),
+        (Some("ring"), Some(path)) => ring::commands(path),
+        (Some("write by the ring"), Some(path)) => ring::write_on(path),
+        (Some("lie in the ring"), Some(path)) => ring::lie(path, turns()),
         _ => all(),
     }
 }
 
+/// Turns of hostile clients: a few, or many in a long run.
+fn turns() -> usize {
+    match env::var_os("NUTHATCH_SOAK") {
+        Some(_) => 20_000,
+        None => 300,
+    }
+}
+
 fn all() {
-    let cases: [(&str, fn()); 9] = [
+    let cases: [(&str, fn()); 13] = [
         (
             "readers_find_whole_values_while_the_server_changes_all",
             churn,
@@ -47,6 +58,13 @@ fn all() {
         ("a_child_has_no_connection", forked),
         ("strangers_are_refused_and_guests_cannot_write", strangers),
         ("hostile_readers_do_no_harm", hostile_readers),
+        ("all_commands_go_by_the_ring", commands),
+        (
+            "clients_killed_while_they_write_by_the_ring_do_no_harm",
+            writers_killed,
+        ),
+        ("a_killed_server_is_noticed_at_the_ring", ring_of_the_dead),
+        ("hostile_clients_of_the_ring_do_no_harm", hostile_rings),
     ];
     for (name, case) in cases {
         case();
@@ -237,5 +255,43 @@ fn hostile_readers() {
     let reader = Process::start("read", &path).expect("connected");
     assert!(hits(&reader.last_line(), "None") > 100);
     hostile::crowd(&path);
+    server.end();
+}
+
+fn commands() {
+    let (_folder, path, server) = server("once");
+    assert_eq!(Process::start("ring", &path).last_line(), "done");
+    server.end();
+}
+
+fn writers_killed() {
+    let (_folder, path, server) = server("once");
+    for turn in 0..30 {
+        let mut writer = Process::start("write by the ring", &path).expect("connected");
+        std::thread::sleep(std::time::Duration::from_micros(turn * 300));
+        writer.signal(libc::SIGKILL);
+        writer.child.wait().unwrap();
+        // It may have to leave before the next comes in; this one waits for that.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(Process::start("ring", &path).last_line(), "done");
+    server.end();
+}
+
+fn ring_of_the_dead() {
+    let (_folder, path, mut server) = server("once");
+    let writer = Process::start("write by the ring", &path).expect("connected");
+    server.signal(libc::SIGKILL);
+    server.child.wait().unwrap();
+    assert_eq!(writer.last_line(), "ended");
+}
+
+fn hostile_rings() {
+    let (_folder, path, server) = server("always");
+    let mut reader = Process::start("read", &path).expect("connected");
+    assert_eq!(Process::start("lie in the ring", &path).last_line(), "done");
+    assert!(hits(&reader.line(), "None") > 100);
+    reader.child.wait().unwrap();
+    assert_eq!(Process::start("ring", &path).last_line(), "done");
     server.end();
 }

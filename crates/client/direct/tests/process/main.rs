@@ -14,6 +14,8 @@ mod hostile;
 #[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
 mod reader;
 #[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
+mod ring;
+#[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
 mod server;
 mod values;
 
