@@ -30,6 +30,8 @@ mod absent;
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
 mod end;
+#[cfg(unix)]
+mod served;
 pub mod sleep;
 pub mod stream;
 
@@ -48,6 +50,8 @@ pub use absent::{End, Offer};
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
 pub use end::{BYTES, End, Offer};
+#[cfg(unix)]
+pub use served::Served;
 pub use sleep::{Sleep, Want};
 pub use stream::{Consumer, Producer};
 

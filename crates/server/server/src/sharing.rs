@@ -17,11 +17,11 @@ use nuthatch_base::memory::shared::{self, HUGE_PAGES};
 use nuthatch_engine::hints::Hints;
 use nuthatch_engine::sharing::{Asks, HELLO_BYTES, Sharing, answer, check_hello};
 use nuthatch_engine::{AnyEngine, Engine};
-use nuthatch_ring::{End, Offer};
+use nuthatch_ring::{End, Offer, Served};
 use nuthatch_settings::config::{Config, Protocol};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
-use nuthatch_state::stream::{Ring, Socket, Stream};
+use nuthatch_state::stream::{Socket, Stream};
 use nuthatch_state::telemetry::connections::Peer;
 use nuthatch_state::worker::Arrival;
 use slab::Slab;
@@ -274,8 +274,8 @@ impl Client {
     fn hear(
         &mut self,
         memory: &OwnedFd,
-        make: impl Fn() -> Result<(Ring, Offer), String>,
-    ) -> Result<Option<Ring>, String> {
+        make: impl Fn() -> Result<(Served, Offer), String>,
+    ) -> Result<Option<Served>, String> {
         let mut made = None;
         loop {
             let mut bytes = [0; HELLO_BYTES + 1];
@@ -328,7 +328,7 @@ fn ring(
     shared: &ServerState,
     permit: &Arc<()>,
     clients_max: usize,
-) -> Result<(Ring, Offer), String> {
+) -> Result<(Served, Offer), String> {
     if Arc::strong_count(permit) > clients_max {
         return Err("too many rings are open (--shared-clients)".to_owned());
     }
@@ -339,12 +339,12 @@ fn ring(
         return Err("the server pauses".to_owned());
     }
     let (end, offer) = End::new().map_err(|error| error.to_string())?;
-    Ok((Ring::new(end, Arc::clone(permit)), offer))
+    Ok((Served::new(end, Arc::clone(permit)), offer))
 }
 
 /// Hands a client's ring to the worker that has the fewest connections, as the acceptor does with sockets. It is admitted
 /// by the same passwords.
-fn hand_on(ring: Ring, shared: &ServerState) {
+fn hand_on(ring: Served, shared: &ServerState) {
     let accepting = &shared.telemetry.accepting;
     accepting.total_connections.bump();
     let now = shared.clock.now();

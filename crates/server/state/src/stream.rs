@@ -3,11 +3,10 @@
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::Arc;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use nuthatch_ring::{End, Want};
+use nuthatch_ring::Served;
 use nuthatch_security::tls::Session;
 
 /// A connected, non-blocking socket.
@@ -23,48 +22,7 @@ pub enum Socket {
     /// A unix socket.
     Unix(mio::net::UnixStream),
     /// A ring pair in memory that the client has mapped.
-    Ring(Box<Ring>),
-}
-
-/// The server's end of a ring pair.
-pub struct Ring {
-    end: End,
-    /// Output waits for room.
-    wants_room: bool,
-    /// Those that hold it are counted, and there is a limit.
-    _permit: Arc<()>,
-}
-
-impl Ring {
-    /// That of a new client.
-    pub fn new(end: End, permit: Arc<()>) -> Self {
-        Self {
-            end,
-            wants_room: false,
-            _permit: permit,
-        }
-    }
-
-    /// True if a read would find something.
-    #[inline]
-    pub fn has_input(&self) -> bool {
-        self.end.has_input()
-    }
-
-    /// True if output waits, and a write would find room.
-    #[inline]
-    pub fn has_wanted_room(&self) -> bool {
-        self.wants_room && self.end.has_room()
-    }
-
-    /// From now on an event tells of bytes, and of room if output waits for it, as for a socket. Whoever is about to wait
-    /// for events calls this, and looks behind it at what is there.
-    pub fn announce(&mut self) {
-        self.end.announce(match self.wants_room {
-            true => Want::BytesOrRoom,
-            false => Want::Bytes,
-        });
-    }
+    Ring(Box<Served>),
 }
 
 impl Socket {
@@ -147,7 +105,7 @@ impl Stream {
 
     /// The ring, if it is one.
     #[inline]
-    pub fn ring(&mut self) -> Option<&mut Ring> {
+    pub fn ring(&mut self) -> Option<&mut Served> {
         match &mut self.socket {
             Socket::Ring(ring) => Some(ring),
             Socket::Tcp(_) | Socket::Unix(_) => None,

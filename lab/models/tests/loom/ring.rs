@@ -23,7 +23,7 @@ fn what_was_written_arrives_whole_and_in_order() {
         let mut producer = Producer::new(Arc::clone(&memory), Side::Client);
         let mut consumer = Consumer::new(memory, Side::Server);
         let reader = thread::spawn(move || {
-            let mut got = Vec::new();
+            let mut got: Vec<u8> = Vec::new();
             for _ in 0..3 {
                 let mut room = [0; 5];
                 let count = consumer.read(&mut room).unwrap();
