@@ -37,7 +37,6 @@ use std::time::Duration;
 use nuthatch_base::memory::shared::SharedView;
 use nuthatch_cuckoo::{ForeignTable, NotRead};
 use nuthatch_engine::hints::Hints;
-use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{Expiry, Item, Key};
 
 use connection::{Connection, PATIENCE};
@@ -133,9 +132,16 @@ impl Direct {
     /// as after an error.
     #[inline]
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<Option<Meta>, Gone> {
-        match Namespace::BARE.leaves(key) {
-            true => self.get_stored(key, value),
-            false => self.get_stored(&Namespace::BARE.stored(key), value),
+        loop {
+            let namespace = self.table.namespace();
+            let found = match namespace.leaves(key) {
+                true => self.get_stored(key, value),
+                false => self.get_stored(&namespace.stored(key), value),
+            };
+            // SWAPDB or FLUSHDB may have taken it from database 0 meanwhile.
+            if self.table.namespace() == namespace {
+                return found;
+            }
         }
     }
 
@@ -160,9 +166,10 @@ impl Direct {
     ) -> Result<(), Gone> {
         let mut value = Vec::new();
         for (round, some) in keys.chunks(AHEAD).enumerate() {
+            let namespace = self.table.namespace();
             let mut hashed = [None; AHEAD];
             for (hashed, bytes) in hashed.iter_mut().zip(some) {
-                *hashed = match Namespace::BARE.leaves(bytes) {
+                *hashed = match namespace.leaves(bytes) {
                     true => self.table.key(bytes),
                     false => None,
                 };
@@ -171,11 +178,14 @@ impl Direct {
                 }
             }
             for (number, key) in hashed[..some.len()].iter().enumerate() {
-                let found = match key {
+                let mut found = match key {
                     Some(key) => self.get_key(key, &mut value)?,
-                    // No item has it, or the server has it under another one.
-                    None => self.get(some[number], &mut value)?,
+                    None => None,
                 };
+                // The server has it under another key, or database 0 has another namespace now.
+                if key.is_none() || self.table.namespace() != namespace {
+                    found = self.get(some[number], &mut value)?;
+                }
                 let found = found.map(|meta| (meta, value.as_slice()));
                 each(round * AHEAD + number, found);
             }

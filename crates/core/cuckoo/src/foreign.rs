@@ -22,6 +22,7 @@ use super::layout::EightWay;
 use super::parts::Viewed;
 use super::reading::{Copied, FastPath, InWindow, Reading};
 use nuthatch_engine::hints::Hints;
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{Clock, Item, Key, KeyHasher, Replies, Reply, Time};
 use nuthatch_store::item::{Cut, Header, PIECE_HEADER};
 use nuthatch_store::log::Log;
@@ -125,6 +126,12 @@ impl ForeignTable {
     #[inline]
     pub fn is_serving(&self) -> bool {
         self.page.is_serving()
+    }
+
+    /// The namespace whose keys are looked up now. What was found is of it if it is the same behind the get as before.
+    #[inline]
+    pub fn namespace(&self) -> Namespace {
+        self.page.namespace()
     }
 
     /// The present, as items' lifetimes count it.

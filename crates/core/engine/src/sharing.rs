@@ -16,6 +16,8 @@ use std::sync::Arc;
 use nuthatch_base::memory::shared::SharedFile;
 use nuthatch_base::sync::clock::Clock;
 
+use crate::namespace::Namespace;
+
 /// The memory of an engine, as far as other processes may read it. What lies in it is between the engine and its readers.
 pub trait Sharing: Send + Sync {
     /// The file, whose size and content no other process can change.
@@ -23,6 +25,9 @@ pub trait Sharing: Send + Sync {
 
     /// From now on readers may believe what they find, with lifetimes that this clock counts.
     fn begin(&self, clock: &Clock);
+
+    /// From now on readers look up keys of this namespace: database 0 has it.
+    fn set_namespace(&self, namespace: Namespace);
 
     /// From now on they may not: the process ends, or another takes its place.
     fn end(&self);

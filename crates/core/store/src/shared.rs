@@ -6,8 +6,8 @@
 //! ```
 //!
 //! All of it is written by the engine's process alone. The page is filled while nobody else has the file; later only its
-//! first line changes: the state, and what the engine tells of itself ([`geometry`](Page::geometry),
-//! [`flushes`](Page::flushes)).
+//! first line changes: the state, the namespace that is read, and what the engine tells of itself
+//! ([`geometry`](Page::geometry), [`flushes`](Page::flushes)).
 
 use std::fmt;
 use std::io;
@@ -18,6 +18,7 @@ use nuthatch_base::hash::KeyHasher;
 use nuthatch_base::memory::shared::{SharedFile, SharedView};
 use nuthatch_base::memory::{AnyBytes, MappedArray, Part, Source, Zeroed};
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{Clock, Sharing, boot};
 
 use crate::timestamps::Flushes;
@@ -26,7 +27,7 @@ use crate::timestamps::Flushes;
 const MAGIC: u64 = u64::from_le_bytes(*b"nuthatch");
 
 /// The version of all that lies in the file: this page, stripes, buckets, and items. Another one is not read.
-pub const LAYOUT: u64 = 1;
+pub const LAYOUT: u64 = 2;
 
 /// The life of the engine's process, in [`Page::state`].
 const SERVING: u64 = 1;
@@ -42,6 +43,8 @@ pub struct Page {
     magic: AtomicU64,
     layout: AtomicU64,
     state: AtomicU64,
+    /// The number of the namespace of database 0.
+    namespace: AtomicU64,
     /// The index's [`Geometry`](crate::geometry::Geometry), packed.
     pub geometry: AtomicU64,
     /// What readers must know of flushes.
@@ -70,6 +73,7 @@ impl Default for Page {
             magic: zero(),
             layout: zero(),
             state: zero(),
+            namespace: zero(),
             geometry: zero(),
             flushes: Flushes::zeroed(),
             clock: zero(),
@@ -94,7 +98,7 @@ unsafe impl Zeroed for Page {}
 unsafe impl AnyBytes for Page {}
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Page>() == 21 * size_of::<u64>());
+const _: () = assert!(size_of::<Page>() == 22 * size_of::<u64>());
 
 /// What does not change while an engine lives, and its readers must know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -201,6 +205,12 @@ impl Sharing for Shared {
         self.page.state.store(SERVING, Ordering::Release);
     }
 
+    fn set_namespace(&self, namespace: Namespace) {
+        // Release: pairs with the Acquire in `SharedPage::namespace`.
+        let number = namespace.number().into();
+        self.page.namespace.store(number, Ordering::Release);
+    }
+
     fn end(&self) {
         // SeqCst: whoever is told that the process has ended, and reads then, sees it.
         self.page.state.store(ENDED, Ordering::SeqCst);
@@ -292,6 +302,14 @@ impl SharedPage {
     pub fn is_serving(&self) -> bool {
         // Acquire: pairs with the Release in `begin`.
         self.state.load(Ordering::Acquire) == SERVING
+    }
+
+    /// The namespace whose keys a reader looks up. Who reads an item that was stored after a change of it, and looks here
+    /// behind that, sees the change.
+    #[inline(always)]
+    pub fn namespace(&self) -> Namespace {
+        // Acquire: pairs with the Release in `set_namespace`.
+        Namespace::numbered(self.namespace.load(Ordering::Acquire) as u32)
     }
 
     /// The start of the engine's clock.

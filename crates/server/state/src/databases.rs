@@ -36,10 +36,12 @@
 //!   during the flush, and the sweep that the change asks for removes it. It gives no database another's namespace:
 //!   a request that another worker has read and not carried out yet would be carried out in the wrong database.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_engine::namespace::{DATABASES, Mapping, Namespace};
+use nuthatch_engine::sharing::Sharing;
 
 /// The databases of a server.
 pub struct Databases {
@@ -54,6 +56,8 @@ pub struct Databases {
     swaps: [AtomicU32; DATABASES],
     /// How often a namespace was taken from its database.
     emptied: AtomicU32,
+    /// Who reads the engine's memory in other processes is told of database 0.
+    readers: Option<Arc<dyn Sharing>>,
     /// How often items were left, and how often the last sweep of such items knew of.
     left: AtomicU32,
     swept: AtomicU32,
@@ -70,9 +74,11 @@ pub enum Emptied {
     NoGeneration,
 }
 
-impl Default for Databases {
-    fn default() -> Self {
+impl Databases {
+    /// Those of a server whose memory may be shared.
+    pub fn new(readers: Option<Arc<dyn Sharing>>) -> Self {
         Self {
+            readers,
             namespaces: Mapping::default().0.map(|its| AtomicU32::new(its.number())),
             used: AtomicU32::new(0),
             generation: Mutex::new(0),
@@ -82,9 +88,7 @@ impl Default for Databases {
             swept: AtomicU32::new(0),
         }
     }
-}
 
-impl Databases {
     /// The namespace of a database.
     #[inline]
     pub fn namespace(&self, database: usize) -> Namespace {
@@ -239,6 +243,9 @@ impl Databases {
     fn set(&self, _: &MutexGuard<'_, u32>, database: usize, namespace: Namespace) {
         // Release: pairs with the Acquire in `namespace`.
         self.namespaces[database].store(namespace.number(), Ordering::Release);
+        if let (0, Some(readers)) = (database, &self.readers) {
+            readers.set_namespace(namespace);
+        }
     }
 
     /// If there may be items that no database has: what to give to [`Self::note_swept`] when a sweep has removed them.
@@ -263,7 +270,7 @@ mod tests {
 
     #[test]
     fn one_database_is_flushed_by_the_engine_and_keeps_bare_keys() {
-        let databases = Databases::default();
+        let databases = Databases::new(None);
         databases.note_use(databases.namespace(0));
         assert_eq!(databases.empty(0), Emptied::ByFlush);
         // Nothing was in it.
@@ -275,7 +282,7 @@ mod tests {
 
     #[test]
     fn an_emptied_database_has_a_namespace_that_was_never_used() {
-        let databases = Databases::default();
+        let databases = Databases::new(None);
         let mut seen = std::collections::HashSet::new();
         for turn in 0..1000 {
             for database in [0, 1, 15] {
@@ -299,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_swap_exchanges_and_a_second_one_undoes_it() {
-        let databases = Databases::default();
+        let databases = Databases::new(None);
         let before = databases.mapping();
         databases.swap(0, 5);
         assert_eq!(databases.namespace(0), before.0[5]);
@@ -314,7 +321,7 @@ mod tests {
     #[test]
     fn a_flush_of_all_gives_no_database_the_namespace_of_another() {
         for generation in [0, Namespace::GENERATION_MAX] {
-            let databases = Databases::default();
+            let databases = Databases::new(None);
             *databases.generation.lock() = generation;
             databases.swap(0, 5);
             databases.swap(3, 4);
@@ -336,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_bare_namespace_does_not_come_back_to_a_database_that_was_emptied_beside_others() {
-        let databases = Databases::default();
+        let databases = Databases::new(None);
         databases.note_use(databases.namespace(1));
         assert_eq!(databases.empty(0), Emptied::Done);
         databases.all_emptied();
@@ -347,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_database_is_unused_until_a_request_is_made_of_it() {
-        let databases = Databases::default();
+        let databases = Databases::new(None);
         assert!(!databases.is_unused(0) && databases.is_unused(2));
         databases.note_use(databases.namespace(2));
         assert!(!databases.is_unused(2));
@@ -366,7 +373,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_behind_a_flush_is_swept_too() {
-        let databases = Databases::default();
+        let databases = Databases::new(None);
         let flushes: [&dyn Fn(); 2] = [&|| assert_eq!(databases.empty(2), Emptied::Done), &|| {
             databases.all_emptied()
         }];
@@ -391,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_flush_of_database_0_alone_and_a_swap_leave_nothing() {
-        let databases = Databases::default();
+        let databases = Databases::new(None);
         let began = databases.emptied();
         databases.all_emptied();
         databases.swap(0, 1);
@@ -402,7 +409,7 @@ mod tests {
     /// A sweep that met a SWAPDB halfway would remove the items of a database.
     #[test]
     fn every_mapping_has_all_namespaces() {
-        let databases = Databases::default();
+        let databases = Databases::new(None);
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -418,7 +425,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_to_be_swept_once() {
-        let databases = Databases::default();
+        let databases = Databases::new(None);
         databases.note_use(databases.namespace(2));
         assert_eq!(databases.empty(2), Emptied::Done);
         let left = databases.left_to_sweep().unwrap();

@@ -228,7 +228,7 @@ mod tests {
         }
         assert_eq!(events.left_out(), 5);
         assert_eq!(events.waiting.lock().events.len(), room);
-        events.tell_waiting(&Databases::default());
+        events.tell_waiting(&Databases::new(None));
         events.later(Event::Evicted, &key);
         assert_eq!(events.left_out(), 5);
     }

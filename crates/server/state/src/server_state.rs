@@ -113,7 +113,7 @@ impl ServerState {
             telemetry,
             saves: Saves::default(),
             walks: Walks::default(),
-            databases: Databases::default(),
+            databases: Databases::new(engine.sharing()),
             last_flush: LastFlush::default(),
             channels,
             tracking: Arc::new(tracking),

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::server::Stores;
-use crate::{hostile, reader, ring, server};
+use crate::{databases, hostile, reader, ring, server};
 
 /// Gets of a reader that ends by itself.
 const GETS: u64 = 300_000;
@@ -17,6 +17,7 @@ pub fn main() {
     let mut arguments = env::args().skip(1);
     let (role, path) = (arguments.next(), arguments.next().map(PathBuf::from));
     match (role.as_deref(), path.as_deref()) {
+        (Some("serve nothing"), Some(path)) => server::serve(path, Stores::Nothing),
         (Some("serve once"), Some(path)) => server::serve(path, Stores::Once),
         (Some("serve always"), Some(path)) => server::serve(path, Stores::Always),
         (Some("serve inherited"), Some(path)) => server::serve(path, Stores::Inherited),
@@ -26,6 +27,7 @@ pub fn main() {
         (Some("stranger"), Some(path)) => reader::stranger(path),
         (Some("guest"), Some(path)) => reader::guest(path),
         (Some("outlive"), Some(path)) => reader::outlive(path),
+        (Some("databases"), Some(path)) => databases::change(path),
         (Some("ring"), Some(path)) => ring::commands(path),
         (Some("write by the ring"), Some(path)) => ring::write_on(path),
         (Some("lie in the ring"), Some(path)) => ring::lie(path, turns()),
@@ -42,7 +44,7 @@ fn turns() -> usize {
 }
 
 fn all() {
-    let cases: [(&str, fn()); 13] = [
+    let cases: [(&str, fn()); 14] = [
         (
             "readers_find_whole_values_while_the_server_changes_all",
             churn,
@@ -58,6 +60,7 @@ fn all() {
         ("a_child_has_no_connection", forked),
         ("strangers_are_refused_and_guests_cannot_write", strangers),
         ("hostile_readers_do_no_harm", hostile_readers),
+        ("database_0_is_read_whichever_namespace_it_has", changing),
         ("all_commands_go_by_the_ring", commands),
         (
             "clients_killed_while_they_write_by_the_ring_do_no_harm",
@@ -170,6 +173,12 @@ fn churn() {
     for reader in readers(&path, "read") {
         assert!(hits(&reader.last_line(), "None") > 100);
     }
+    server.end();
+}
+
+fn changing() {
+    let (_folder, path, server) = server("nothing");
+    assert_eq!(Process::start("databases", &path).last_line(), "done");
     server.end();
 }
 

@@ -10,6 +10,8 @@
 #[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
 mod cases;
 #[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
+mod databases;
+#[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
 mod hostile;
 #[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
 mod reader;

@@ -11,8 +11,9 @@ use nuthatch_cuckoo::layout::EightWay;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::reply::LastReply;
 use nuthatch_engine::{AnyEngine, Clock, Engine, Handle, Key, Op, Reply, Request, Store};
-use nuthatch_server::{Config, Listen, Server};
+use nuthatch_server::{Config, Listen, Protocol, Server};
 
+use crate::databases;
 use crate::values::{KEYS, value};
 
 /// Bytes for items, fewer than all keys take.
@@ -27,6 +28,8 @@ pub const GUEST: u32 = 65533;
 /// What the server stores.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Stores {
+    /// Nothing by itself: Redis' clients do, at a socket beside the other.
+    Nothing,
     /// One version of each key whose number is below 1000.
     Once,
     /// New versions of all keys, for ever.
@@ -47,7 +50,10 @@ pub fn serve(shared: &Path, stores: Stores) {
     );
     let engine = engine.any();
     let config = Config {
-        listeners: vec![Listen::tcp((Ipv4Addr::LOCALHOST, 0))],
+        listeners: vec![
+            Listen::tcp((Ipv4Addr::LOCALHOST, 0)),
+            Listen::unix(databases::socket(shared), 0o700).of(Protocol::Redis),
+        ],
         shared: Some(shared.to_owned()),
         shared_mask: 0o777,
         shared_clients: NonZeroUsize::new(CLIENTS).unwrap(),
