@@ -17,6 +17,15 @@ macro_rules! calls {
             Ok(found)
         }
 
+        /// The value under a key, and the flags with which it was stored.
+        pub $($async)? fn get_with_flags(&self, key: impl AsRef<[u8]>) -> Result<Option<(Vec<u8>, u32)>, Error> {
+            let key = key.as_ref();
+            match self.pool.read(key, false)? {
+                Some(found) => Ok(found.map(|item| (item.value, item.flags))),
+                None => self.run(key, operation::get_with_flags)$($wait)*,
+            }
+        }
+
         /// The value under a key, and what else the server knows of it.
         pub $($async)? fn get_item(&self, key: impl AsRef<[u8]>) -> Result<Option<Item>, Error> {
             let key = key.as_ref();
@@ -33,6 +42,16 @@ macro_rules! calls {
             lifetime: Option<Duration>,
         ) -> Result<Option<Vec<u8>>, Error> {
             self.run(key.as_ref(), |key| operation::get_and_touch(key, lifetime))$($wait)*
+        }
+
+        /// The value under a key, and what else the server knows of it. From now on the item has this lifetime. None: without
+        /// an end.
+        pub $($async)? fn get_item_and_touch(
+            &self,
+            key: impl AsRef<[u8]>,
+            lifetime: Option<Duration>,
+        ) -> Result<Option<Item>, Error> {
+            self.run(key.as_ref(), |key| operation::get_item_and_touch(key, lifetime))$($wait)*
         }
 
         /// Stores a value, whatever there was.
@@ -204,6 +223,17 @@ macro_rules! calls {
             self.each(&operation::version())$($wait)*
         }
 
+        /// Each server's address and statistics: all, or those of a kind that memcached has, as `items`. Errors: the kind has
+        /// other characters than letters, digits, `_` and `-`.
+        pub $($async)? fn stats(&self, kind: &str) -> Vec<(String, Result<Vec<(String, String)>, Error>)> {
+            let is_known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+            if !kind.bytes().all(is_known) {
+                let words = format!("{kind:?} is no kind of statistics");
+                return vec![(String::new(), Err(Error::Refused(words)))];
+            }
+            self.each(&operation::stats(kind))$($wait)*
+        }
+
         $($async)? fn store(
             &self,
             key: &[u8],
@@ -213,35 +243,6 @@ macro_rules! calls {
             cas: Option<u64>,
         ) -> Result<Outcome, Error> {
             self.run(key, |key| operation::store(key, value, mode, keep, cas))$($wait)*
-        }
-
-        /// The values under these keys. All servers are asked at once. What a server that failed has is missing, and said.
-        pub $($async)? fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Many {
-            let Pool { links, options, .. } = &*self.pool;
-            let deadline = options.deadline();
-            let mut many = Many::new(keys.len());
-            let server = |key: &[u8]| self.pool.server(key);
-            let mut is_answered = vec![false; keys.len()];
-            self.pool.read_many(keys, |place, value| {
-                many.values[place] = value.map(<[u8]>::to_vec);
-                is_answered[place] = true;
-            });
-            let left = keys.iter().enumerate().filter(|&(place, _)| !is_answered[place]);
-            let mut parts = Parts::new(left, options.requests_max, server, &mut many);
-            while let Some(round) = parts.next_round() {
-                let mut sent = Vec::with_capacity(round.len());
-                for part in &round {
-                    sent.push(links[part.server].start(&part.requests, deadline)$($wait)*);
-                }
-                for (part, sent) in round.iter().zip(sent) {
-                    let link = &links[part.server];
-                    let replies = link.finish(sent, &part.requests, deadline)$($wait)*;
-                    if let Some(reason) = many.take(part, replies) {
-                        link.end(&reason);
-                    }
-                }
-            }
-            many
         }
 
         /// The address of the server that has the key now.
@@ -257,11 +258,7 @@ macro_rules! calls {
             operation: impl FnOnce(Key<'a>) -> Operation<'a, T>,
         ) -> Result<T, Error> {
             let deadline = self.pool.options.deadline();
-            let operation = operation(Key::new(key)?);
-            let (length, limit) = (operation.request.value_length(), self.pool.options.value_max);
-            if length > limit {
-                return Err(Error::Value { length, limit });
-            }
+            let operation = operation(Key::new(key)?).checked(&self.pool.options)?;
             let mut server = self.pool.server(key);
             let mut outcome = self.ask(server, &operation, deadline)$($wait)*;
             for _ in 1..self.pool.links.len() {

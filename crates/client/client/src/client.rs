@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::batches::batches;
 use crate::calls::calls;
 use crate::key::Key;
 use crate::lease::{Compute, ComputeError, Pauses};
 use crate::link::Link;
-use crate::many::{Many, Parts};
+use crate::many::{Known, Many, Parts};
 use crate::operation::{self, Item, Lease, Operation, Outcome};
 use crate::pool::{Pool, Way};
 use crate::wire::Mode;
@@ -25,6 +26,7 @@ pub struct Client {
 
 impl Client {
     calls!(FnOnce; ;);
+    batches!(;);
 
     /// A client of the servers at this address:
     ///

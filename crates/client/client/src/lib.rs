@@ -33,6 +33,7 @@
 mod address;
 mod attempts;
 mod backoff;
+mod batches;
 mod call;
 mod calls;
 mod client;

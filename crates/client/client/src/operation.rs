@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::key::Key;
 use crate::lifetime::{seconds, whole_seconds};
 use crate::wire::{Code, Details, Left, Mode, Reply, Request, Want};
-use crate::{Error, Keep};
+use crate::{Error, Keep, Options};
 
 /// What became of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,19 @@ pub(crate) enum Lease {
 pub(crate) struct Operation<'a, T> {
     pub request: Request<'a>,
     /// What the reply means. None: it is no reply to this.
-    read: fn(Code, Details) -> Option<Result<T, Error>>,
+    pub read: fn(Code, Details) -> Option<Result<T, Error>>,
 }
 
 impl<T> Operation<'_, T> {
+    /// The operation, if its value may be sent.
+    pub fn checked(self, options: &Options) -> Result<Self, Error> {
+        let (length, limit) = (self.request.value_length(), options.value_max);
+        match length > limit {
+            true => Err(Error::Value { length, limit }),
+            false => Ok(self),
+        }
+    }
+
     /// What the replies to the request mean, of which there is one.
     pub fn read(&self, replies: Vec<Reply>) -> Result<T, Error> {
         let Some(reply) = replies.into_iter().next() else {
@@ -83,6 +92,17 @@ pub(crate) fn get(key: Key<'_>) -> Operation<'_, Option<Vec<u8>>> {
     value(key, Want::default())
 }
 
+pub(crate) fn get_with_flags(key: Key<'_>) -> Operation<'_, Option<(Vec<u8>, u32)>> {
+    Operation {
+        request: get(key).request,
+        read: |code, details| match code {
+            Code::Value(value) => Some(Ok(Some((value, details.flags)))),
+            Code::Miss => Some(Ok(None)),
+            _ => None,
+        },
+    }
+}
+
 pub(crate) fn get_and_touch(
     key: Key<'_>,
     lifetime: Option<Duration>,
@@ -108,9 +128,21 @@ fn value(key: Key<'_>, want: Want) -> Operation<'_, Option<Vec<u8>>> {
 }
 
 pub(crate) fn get_item(key: Key<'_>) -> Operation<'_, Option<Item>> {
+    item(key, None)
+}
+
+pub(crate) fn get_item_and_touch(
+    key: Key<'_>,
+    lifetime: Option<Duration>,
+) -> Operation<'_, Option<Item>> {
+    item(key, Some(seconds(lifetime)))
+}
+
+fn item(key: Key<'_>, touch: Option<i64>) -> Operation<'_, Option<Item>> {
     let want = Want {
         cas: true,
         left: true,
+        touch,
         ..Want::default()
     };
     Operation {
@@ -164,6 +196,18 @@ pub(crate) fn delete(key: Key<'_>, cas: Option<u64>) -> Operation<'_, Outcome> {
     Operation {
         request: Request::Delete { key, cas },
         read: outcome,
+    }
+}
+
+/// Deletes whatever there is, and says whether there was something.
+pub(crate) fn remove(key: Key<'_>) -> Operation<'_, bool> {
+    Operation {
+        request: Request::Delete { key, cas: None },
+        read: |code, _| match code {
+            Code::Done => Some(Ok(true)),
+            Code::NotFound => Some(Ok(false)),
+            _ => None,
+        },
     }
 }
 
@@ -250,6 +294,17 @@ pub(crate) fn version() -> Operation<'static, String> {
         request: Request::Version,
         read: |code, _| match code {
             Code::Line(line) => Some(Ok(line.strip_prefix("VERSION ")?.to_owned())),
+            _ => None,
+        },
+    }
+}
+
+/// The server's statistics: all, or those of one kind.
+pub(crate) fn stats(kind: &str) -> Operation<'_, Vec<(String, String)>> {
+    Operation {
+        request: Request::Stats { kind },
+        read: |code, _| match code {
+            Code::Stats(stats) => Some(Ok(stats)),
             _ => None,
         },
     }

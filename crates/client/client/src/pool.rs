@@ -2,6 +2,7 @@
 
 use crate::address::Address;
 use crate::key::Key;
+use crate::many::Known;
 use crate::memory::Memory;
 use crate::near::Near;
 use crate::ring::Ring;
@@ -69,27 +70,31 @@ impl<L: Way> Pool<L> {
         Ok(None)
     }
 
-    /// The same of many keys: calls `each` with the places of those of which it says something, and their values.
-    pub fn read_many<K: AsRef<[u8]>>(
+    /// The same of many keys: what `make` makes of the items of those of which it says something.
+    pub fn read_many<K: AsRef<[u8]>, T: Clone>(
         &self,
         keys: &[K],
-        mut each: impl FnMut(usize, Option<&[u8]>),
-    ) {
-        let [link] = self.links.as_slice() else {
-            return;
+        with_left: bool,
+        make: impl Fn(Item) -> T,
+    ) -> Known<Option<T>> {
+        let mut known = Known::nothing(keys.len());
+        let link = match self.links.as_slice() {
+            [link] if link.site().shared.is_some() => link,
+            _ => return known,
         };
-        if link.site().shared.is_none() {
-            return;
-        }
+        known.is_known.resize(keys.len(), false);
         let is_key = |&(_, key): &(usize, &[u8])| Key::new(key).is_ok();
         let keys = keys.iter().map(AsRef::as_ref).enumerate();
         let (places, keys): (Vec<usize>, Vec<&[u8]>) = keys.filter(is_key).unzip();
-        link.memory().get_many(&keys, |number, found| {
-            if found.is_none_or(|value| value.len() <= self.options.value_max) {
-                each(places[number], found);
+        let is_short = |item: &Item| item.value.len() <= self.options.value_max;
+        link.memory().get_many(&keys, with_left, |number, found| {
+            if found.as_ref().is_none_or(is_short) {
+                known.many.values[places[number]] = found.map(&make);
+                known.is_known[places[number]] = true;
             }
         });
         link.leave_ended();
+        known
     }
 
     /// Where a call goes on that failed at this server: the server was tried, and with this failure has no keys any more; nothing

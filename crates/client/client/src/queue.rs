@@ -245,7 +245,7 @@ impl Pending {
     fn check(&mut self, reply: &Reply) -> Result<(), String> {
         let Some(expected) = self.opaque.as_mut() else {
             return match reply.code {
-                Code::Line(_) | Code::Nothing | Code::Refused(_) => Ok(()),
+                Code::Line(_) | Code::Stats(_) | Code::Nothing | Code::Refused(_) => Ok(()),
                 _ => Err(format!("{:?} to an older command", reply.code)),
             };
         };

@@ -19,6 +19,8 @@ fn each_call_does_what_it_says() {
             .set("k", "value", Keep::from(MINUTE).flags(7))
             .unwrap();
         assert_eq!(client.get("k"), Ok(Some(b"value".to_vec())));
+        let flagged = client.get_with_flags("k");
+        assert_eq!(flagged, Ok(Some((b"value".to_vec(), 7))));
         let item = client.get_item("k").unwrap().unwrap();
         assert_eq!((item.value.as_slice(), item.flags), (&b"value"[..], 7));
         assert!(item.left.unwrap() <= MINUTE && item.left.unwrap() > MINUTE / 2);
@@ -43,6 +45,10 @@ fn each_call_does_what_it_says() {
         assert_eq!(client.touch("none", None), Ok(Outcome::NotFound));
         assert_eq!(client.get_and_touch("k", None), Ok(Some(b"mine".to_vec())));
         assert_eq!(client.get_item("k").unwrap().unwrap().left, None);
+
+        let item = client.get_item_and_touch("k", Some(MINUTE)).unwrap();
+        assert_eq!(item.unwrap().value, b"mine");
+        assert!(client.get_item("k").unwrap().unwrap().left.is_some());
 
         assert_eq!(client.incr("n", 1), Ok(None));
         client.set("n", "9", None).unwrap();
@@ -124,6 +130,56 @@ fn many_keys_come_in_their_order_and_bad_ones_fail_alone() {
 }
 
 /// The kind of fault is a reply that is taken for the one to another request.
+#[test]
+fn many_items_are_stored_read_and_removed() {
+    for server in both("-m 256") {
+        let client = Client::connect(&server.address()).unwrap();
+        // More than one part: 3 MiB.
+        let value = vec![b'v'; 100 << 10];
+        let keys: Vec<_> = (0..30).map(|number| format!("key-{number}")).collect();
+        let keep = Keep::from(MINUTE).flags(7);
+        let mut stored: Vec<_> = keys.iter().map(|key| (&key[..], &value, keep)).collect();
+        stored[3].0 = "";
+        let failed = client.set_many(&stored).failed;
+        let limit = KEY_MAX;
+        assert_eq!(failed, [(3, Error::Key { length: 0, limit })]);
+        let items = client.get_many_items(&keys).complete().unwrap();
+        for (place, item) in items.into_iter().enumerate() {
+            let found = item.map(|item| (item.value, item.flags));
+            assert_eq!(found, (place != 3).then(|| (value.clone(), 7)));
+        }
+        let removed = client.delete_many(&keys).complete().unwrap();
+        assert!(
+            removed
+                .iter()
+                .enumerate()
+                .all(|(place, &is)| is == (place != 3))
+        );
+        assert_eq!(client.get(&keys[0]), Ok(None));
+    }
+}
+
+#[test]
+fn statistics_come_by_their_kinds() {
+    for server in both("") {
+        let client = Client::connect(&server.address()).unwrap();
+        client.set("k", "v", None).unwrap();
+        let (name, stats) = client.stats("").remove(0);
+        assert_eq!(name, server.place());
+        let of = |name: &str| {
+            stats
+                .clone()
+                .unwrap()
+                .into_iter()
+                .find(|stat| stat.0 == name)
+        };
+        assert_eq!(of("curr_items").unwrap().1, "1");
+        assert!(client.stats("settings")[0].1.is_ok());
+        assert!(client.stats("a\r\nflush_all")[0].1.is_err());
+        assert_eq!(client.get("k"), Ok(Some(b"v".to_vec())));
+    }
+}
+
 #[test]
 fn a_value_that_is_too_large_is_refused_and_the_connection_goes_on() {
     for server in both("") {

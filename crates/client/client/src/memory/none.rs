@@ -49,7 +49,7 @@ impl Memory {
         None
     }
 
-    pub fn get_many(&self, _: &[&[u8]], _: impl FnMut(usize, Option<&[u8]>)) {}
+    pub fn get_many(&self, _: &[&[u8]], _: bool, _: impl FnMut(usize, Option<Item>)) {}
 
     pub fn has_ended(&self) -> bool {
         false

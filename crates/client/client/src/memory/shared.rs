@@ -91,12 +91,21 @@ impl Memory {
     }
 
     /// Looks for several keys. Calls `each` with the numbers of those on which it has something to say.
-    pub fn get_many(&self, keys: &[&[u8]], mut each: impl FnMut(usize, Option<&[u8]>)) {
+    pub fn get_many(
+        &self,
+        keys: &[&[u8]],
+        with_left: bool,
+        mut each: impl FnMut(usize, Option<Item>),
+    ) {
         if let Some(view) = &*self.current.load() {
             // What it has not come to, is asked for.
             let _ = view.0.get_many(keys, |number, found| match found {
                 Some((meta, _)) if meta.stale => {}
-                found => each(number, found.map(|(_, value)| value)),
+                found => {
+                    let item =
+                        found.map(|(meta, value)| view.item(value.to_vec(), meta, with_left));
+                    each(number, item);
+                }
             });
         }
     }

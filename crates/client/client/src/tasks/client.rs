@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::link::Link;
+use crate::batches::batches;
 use crate::calls::calls;
 use crate::key::Key;
 use crate::lease::{Compute, ComputeError, Pauses};
-use crate::many::{Many, Parts};
+use crate::many::{Known, Many, Parts};
 use crate::operation::{self, Item, Lease, Operation, Outcome};
 use crate::pool::{Pool, Way};
 use crate::wire::Mode;
@@ -27,6 +28,7 @@ pub struct Client {
 
 impl Client {
     calls!(AsyncFnOnce; async; .await);
+    batches!(async; .await);
 
     /// A client of the servers at this address, which is as [`crate::Client::connect`] has it.
     ///

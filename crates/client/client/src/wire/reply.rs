@@ -7,6 +7,9 @@ pub(crate) const LINE_MAX: usize = 2048;
 /// The most digits of a value's length.
 const DIGITS_MAX: usize = 10;
 
+/// The most bytes of a reply with statistics.
+const STATS_MAX: usize = 1 << 20;
+
 /// A whole reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
@@ -33,6 +36,8 @@ pub(crate) enum Code {
     Nothing,
     /// `SERVER_ERROR` or `CLIENT_ERROR` with their words.
     Refused(String),
+    /// Lines of `STAT NAME VALUE` up to `END`.
+    Stats(Vec<(String, String)>),
     /// A line of the older commands: `OK`, `STORED`, `VERSION …`.
     Line(String),
 }
@@ -88,6 +93,7 @@ pub(crate) fn parse(bytes: &[u8], value_max: usize) -> Result<Option<(Reply, usi
         b"EX" => Code::Changed,
         b"MN" => Code::Nothing,
         b"SERVER_ERROR" | b"CLIENT_ERROR" => return Ok(Some((words(rest, true), next))),
+        b"STAT" | b"END" => return stats(bytes),
         b"OK" | b"STORED" | b"VERSION" => return Ok(Some((words(line, false), next))),
         // The server did not understand a line, so it takes what follows it, a value, for lines, too.
         b"ERROR" => return Err("ERROR: the server does not know the meta commands".to_owned()),
@@ -128,6 +134,31 @@ fn value(
         }
         Some(_) => Err(format!("a value of {length} bytes has another length")),
         None => Ok(None),
+    }
+}
+
+/// A reply of lines `STAT NAME VALUE`, which ends with `END`.
+fn stats(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
+    let mut stats = Vec::new();
+    let mut at = 0;
+    while let Some(length) = memchr::memchr(b'\n', &bytes[at..bytes.len().min(STATS_MAX)]) {
+        let line = &bytes[at..at + length];
+        at += length + 1;
+        let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+        if line == "END" {
+            let code = Code::Stats(stats);
+            let details = Details::default();
+            return Ok(Some((Reply { code, details }, at)));
+        }
+        let stat = line
+            .strip_prefix("STAT ")
+            .ok_or_else(|| odd(line.as_bytes()))?;
+        let (name, value) = stat.split_once(' ').unwrap_or((stat, ""));
+        stats.push((name.to_owned(), value.to_owned()));
+    }
+    match bytes.len() < STATS_MAX {
+        true => Ok(None),
+        false => Err(format!("statistics of over {STATS_MAX} bytes")),
     }
 }
 
@@ -221,6 +252,14 @@ mod tests {
             ("EN\r\n", Code::Miss),
             ("NF\r\n", Code::NotFound),
             ("NS \r\n", Code::NotStored),
+            ("END\r\n", Code::Stats(vec![])),
+            (
+                "STAT pid 7\r\nSTAT a b c\r\nEND\r\n",
+                Code::Stats(vec![
+                    ("pid".to_owned(), "7".to_owned()),
+                    ("a".to_owned(), "b c".to_owned()),
+                ]),
+            ),
             ("EX\r\n", Code::Changed),
             ("MN\r\n", Code::Nothing),
             ("VA 0\r\n\r\n", Code::Value(vec![])),
@@ -266,6 +305,7 @@ mod tests {
             "ERROR\r\n",
             "HELLO\r\n",
             "VALUE k 0 1\r\n",
+            "STAT a 1\r\nHD\r\n",
             "VA\r\n",
             "VA -1\r\n",
             "VA +1\r\n",

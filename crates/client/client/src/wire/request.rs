@@ -36,6 +36,8 @@ pub(crate) enum Request<'a> {
     Flush { delay: u64 },
     /// Asks for the server's version.
     Version,
+    /// Asks for the server's statistics: those of this kind, all if it is empty.
+    Stats { kind: &'a str },
     /// Logs in.
     Login { name: &'a [u8], password: &'a [u8] },
 }
@@ -117,6 +119,8 @@ impl Request<'_> {
             Self::Flush { delay: 0 } => out.extend_from_slice(b"flush_all\r\n"),
             Self::Flush { delay } => text(out, format_args!("flush_all {delay}\r\n")),
             Self::Version => out.extend_from_slice(b"version\r\n"),
+            Self::Stats { kind: "" } => out.extend_from_slice(b"stats\r\n"),
+            Self::Stats { kind } => text(out, format_args!("stats {kind}\r\n")),
             Self::Login { name, password } => {
                 text(
                     out,
@@ -170,7 +174,11 @@ impl Request<'_> {
     pub fn has_opaque(&self) -> bool {
         !matches!(
             self,
-            Self::Nothing | Self::Flush { .. } | Self::Version | Self::Login { .. }
+            Self::Nothing
+                | Self::Flush { .. }
+                | Self::Version
+                | Self::Stats { .. }
+                | Self::Login { .. }
         )
     }
 
@@ -178,7 +186,7 @@ impl Request<'_> {
     pub fn is_read(&self) -> bool {
         match self {
             Self::Get { want, .. } => want.vivify.is_none() && want.recache.is_none(),
-            Self::Nothing | Self::Version => true,
+            Self::Nothing | Self::Version | Self::Stats { .. } => true,
             _ => false,
         }
     }
