@@ -1,0 +1,59 @@
+"""A function's results in a cache: of all processes that miss one, one computes."""
+
+import functools
+import hashlib
+import inspect
+import pickle
+
+
+def _key(function, args, kwargs):
+    """A key of the function's name and its arguments: their pickled bytes' hash, so that it is short enough."""
+    name = f"{function.__module__}.{function.__qualname__}"
+    words = pickle.dumps((args, sorted(kwargs.items())), 4)
+    return f"{name[:180]}:{hashlib.blake2b(words, digest_size=16).hexdigest()}"
+
+
+def cached(client, ttl=0, *, early=None, lease=None, key=None, dumps=pickle.dumps, loads=pickle.loads):
+    """A decorator for functions, with a `nuthatch.Client`, and for coroutines, with a `nuthatch.aio.Client`.
+
+    A result is kept for `ttl` seconds. If it is missing, one caller computes it, in whatever process or machine, and the
+    others wait for it, for `lease` seconds at most (10). With `early` one caller computes anew when no more than so many
+    seconds are left, and the others get the old result meanwhile. If the server cannot be asked, it is computed.
+
+    `key` makes a key of the arguments; otherwise it is a hash of their pickled bytes. `dumps` and `loads` make bytes of a
+    result, and the result again: by pickle, so that only your own programs may be able to write to the server.
+
+    The decorated function has `key_of(...)`, which gives the key of a call, to delete it by.
+    """
+
+    def decorate(function):
+        if key is None:
+            key_of = functools.partial(_key, function)
+        else:
+
+            def key_of(args, kwargs):
+                return key(*args, **kwargs)
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def call(*args, **kwargs):
+                async def compute():
+                    return dumps(await function(*args, **kwargs))
+
+                found = await client.get_or_compute(key_of(args, kwargs), compute, ttl, lease=lease, early=early)
+                return loads(found)
+
+        else:
+
+            @functools.wraps(function)
+            def call(*args, **kwargs):
+                def compute():
+                    return dumps(function(*args, **kwargs))
+
+                return loads(client.get_or_compute(key_of(args, kwargs), compute, ttl, lease=lease, early=early))
+
+        call.key_of = lambda *args, **kwargs: key_of(args, kwargs)
+        return call
+
+    return decorate
