@@ -230,6 +230,9 @@ class Client:
     set_multi = set_many
     delete_multi = delete_many
 
+    def __reduce__(self):
+        raise TypeError("a client cannot be pickled: it belongs to its process; make one in the other process")
+
     def __enter__(self):
         return self
 
