@@ -41,7 +41,7 @@ def test_each_call_does_what_it_says(server):
         assert await client.get_many([*values, "none"]) == values
         await client.delete_many(values)
         assert await client.get_many(values) == {} == await client.get_many([])
-        assert (await client.stats())[b"curr_items"] == 1 and (await client.version()).startswith(b"1.6.")
+        assert (await client.stats())[b"curr_items"] > 0 and (await client.version()).startswith(b"1.6.")
         await client.flush_all()
         assert await client.get("n") is None
         for wrong in ("", "x" * 251):

@@ -158,7 +158,7 @@ def test_serdes_are_pymemcaches(server):
 def test_statistics_and_versions_are_told(client):
     client.set("k", 1)
     stats = client.stats()
-    assert stats[b"curr_items"] == 1 and isinstance(stats[b"rusage_user"], float) and stats[b"engine"] == b"cuckoo"
+    assert stats[b"curr_items"] > 0 and isinstance(stats[b"rusage_user"], float) and stats[b"engine"] == b"cuckoo"
     assert client.stats("settings")[b"maxbytes"] == 64 << 20
     assert client.version().startswith(b"1.6.")
     for wrong in ("a b", "x\r\nflush_all"):
