@@ -7,6 +7,25 @@ from .serde import chosen
 from .statistics import stats as told_stats, version as told_version
 
 
+# What pymemcache's clients are told of their sockets, pools and servers' keys, and is not asked here.
+_THEIRS = {
+    "allow_unicode_keys",
+    "encoding",
+    "lock_generator",
+    "max_pool_size",
+    "no_delay",
+    "pool_idle_timeout",
+    "socket_keepalive",
+    "socket_module",
+    "use_pooling",
+}
+
+
+def own(options):
+    """The options without those that say nothing here."""
+    return {name: value for name, value in options.items() if name not in _THEIRS}
+
+
 def prefix_of(prefix):
     """A key's prefix, as bytes."""
     if isinstance(prefix, str):
@@ -32,7 +51,7 @@ class Client:
 
     `server` is "tcp://HOST:PORT,HOST:PORT", "unix:///PATH" or "tls://HOST:PORT?ca=FILE"; or, as pymemcache has it,
     (HOST, PORT), "HOST:PORT", a path, or a list of servers. Nothing is connected before the first call. Times are in seconds.
-    `options` are those that an address can have behind "?".
+    `options` are those that an address can have behind "?"; pymemcache's for its sockets and pools are passed over.
 
     A call waits for its reply also where pymemcache would not (`noreply`): calls of other threads go on meanwhile, and
     failures are told. With `noreply` a store returns True also where it stored nothing, as there.
@@ -58,7 +77,7 @@ class Client:
         self.ignore_exc = ignore_exc
         self.default_noreply = default_noreply
         self._core = _nuthatch.Client(
-            address(server, options), timeout, connect_timeout, login, list(prefix_of(key_prefix))
+            address(server, own(options)), timeout, connect_timeout, login, list(prefix_of(key_prefix))
         )
 
     def _packed(self, key, value, flags):
