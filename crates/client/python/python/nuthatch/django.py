@@ -8,6 +8,8 @@ Values are pickled, as Django's own backends do it.
 
 from django.core.cache.backends.memcached import BaseMemcachedCache
 
+import nuthatch
+
 from . import client, exceptions
 
 # Django makes a backend for each thread. Their calls travel on one connection.
@@ -24,19 +26,12 @@ class _Client(client.Client):
             # It is too large, say.
             return False
 
-    def incr(self, key, value=1, noreply=False):
-        try:
-            return super().incr(key, value, noreply)
-        except exceptions.ClientError as error:
-            raise ValueError(str(error)) from error
-
 
 class CacheBackend(BaseMemcachedCache):
     """A cache on Nuthatch or memcached."""
 
     def __init__(self, server, params):
-        # It has only to have a client's class.
-        super().__init__(server, params, library=client, value_not_found_exception=KeyError)
+        super().__init__(server, params, library=nuthatch, value_not_found_exception=KeyError)
         is_address = isinstance(server, str) and "://" in server
         if is_address:
             self._servers = server
