@@ -116,6 +116,7 @@ make_release() {
     scripts/package-oci.sh "$out"
     if command -v dpkg-deb >/dev/null; then scripts/package-deb.sh "$out"; fi
     if command -v rpmbuild >/dev/null; then scripts/package-rpm.sh "$out"; else echo "release: no rpmbuild, so no rpm" >&2; fi
+    scripts/python.sh "$out"
     sbom "$out"
     source_file "$out"
     chart "$out"

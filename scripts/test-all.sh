@@ -119,6 +119,7 @@ check install scripts/test-install.sh
 check packages scripts/test-packages.sh
 check c scripts/test-c.sh
 check c-client scripts/test-c-client.sh
+check python scripts/test-python.sh
 wait $beside $store
 trap - EXIT
 for name in loom setup format fuzz crates portable dependencies examples clients frameworks deploy dpdk shmem cluster; do
