@@ -34,6 +34,18 @@ pub struct Started {
 impl Started {
     /// Starts a server on a free port, and waits until it takes a connection.
     pub fn start(command: &str, cores: &[usize], stop: &AtomicBool) -> Result<Self, String> {
+        Self::start_until(command, cores, stop, |address| {
+            TcpStream::connect(address).is_ok()
+        })
+    }
+
+    /// Starts a server, and waits until it `is_up`. A free port is found for `{port}`; a command without it listens elsewhere.
+    pub fn start_until(
+        command: &str,
+        cores: &[usize],
+        stop: &AtomicBool,
+        is_up: impl Fn(SocketAddr) -> bool,
+    ) -> Result<Self, String> {
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
         let command = command.replace("{port}", &address.port().to_string());
         let mut child = spawn(&command, cores).map_err(|error| format!("{command}: {error}"))?;
@@ -43,7 +55,7 @@ impl Started {
             child,
             address,
         };
-        while TcpStream::connect(address).is_err() {
+        while !is_up(address) {
             if let Ok(Some(status)) = server.child.try_wait() {
                 // Waited for, but not for ever: a child of its own may have the same standard error.
                 let line = complaint.and_then(|lines| lines.recv_timeout(PATIENCE).ok());
@@ -63,7 +75,7 @@ impl Started {
         &self.command
     }
 
-    /// Where it listens.
+    /// Where it listens, if its command has `{port}`.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -145,7 +157,7 @@ const PORTS: Range<u16> = 20_000..32_768;
 const TRIES: usize = 100;
 
 /// A port that was free a moment ago, and that the system assigns to no other program before the server binds it.
-fn free_address() -> std::io::Result<SocketAddr> {
+pub fn free_address() -> std::io::Result<SocketAddr> {
     let any = || TcpListener::bind((Ipv4Addr::LOCALHOST, rand::random_range(PORTS)));
     let found = (0..TRIES).find_map(|_| any().ok());
     found.map_or_else(any, Ok)?.local_addr()

@@ -34,6 +34,11 @@ pub enum Bench {
     Versus(versus::Options),
     /// Load servers as published workloads do, with as many requests a second as asked for
     Load(Box<nuthatch_load::Options>),
+    /// Measure how processes of one machine reach a cache: shared memory, sockets, the library, other clients
+    Local(nuthatch_local::Options),
+    /// A client's process of `bench local`
+    #[command(hide = true)]
+    LocalClient(nuthatch_local::Job),
     /// Compare the pointer directory of the distributed store with one on the flow cache's layout
     Directory(directory::Options),
     /// Measure the hash tables of the MemC3 paper by themselves
@@ -118,6 +123,11 @@ impl Bench {
                 print("load", &report, options.json)?;
                 report.whole()
             }
+            Bench::Local(options) => {
+                let report = nuthatch_local::run(&server_program(false)?, &options)?;
+                print("local", &report, options.json)
+            }
+            Bench::LocalClient(job) => nuthatch_local::client(&job),
             Bench::Directory(options) => {
                 print("directory", &directory::run(&options)?, options.json)
             }
