@@ -76,6 +76,15 @@ fn values_that_are_refused_end_with_2() {
         "bench server --protocol cpserver --get-ratio 0",
         "bench server --protocol cpserver",
         "bench server --protocol cpserver-extended",
+        "bench local --rounds 0",
+        "bench local --seconds 0",
+        "bench local --seconds nan",
+        "bench local --processes 0",
+        "bench local --processes 65",
+        "bench local --keys 0",
+        "bench local --operations delete",
+        "bench local --callers 1001",
+        "bench local --value-size 0",
         "bench versus --rival true --rounds 0",
         "bench versus --rival true --shards 0",
         "bench versus --rival true --shards 2 --protocol redis",
@@ -619,4 +628,56 @@ fn the_bench_asks_in_every_protocol_whether_there_are_items() {
         assert_eq!(output.status.code(), Some(1), "{flags}: {said}");
         assert!(said.contains("holds 100 items"), "{flags}: {said}");
     }
+}
+
+/// Every way that can be had is measured, and what cannot is told with its reason.
+#[test]
+fn ways_to_a_cache_on_this_machine_are_measured() {
+    let nuthatch = nuthatch();
+    assert!(nuthatch.is_file());
+    let line = "bench local --processes 1,3 --keys 100,300 --callers 1,5 --rounds 2 --seconds 0.02 \
+                --memcached /no/such/memcached --python python3 --json";
+    let report: serde_json::Value = serde_json::from_str(&lab(line)).unwrap();
+    assert_eq!(report["bench"], "local");
+    let rows = report["rows"].as_array().unwrap();
+    let count = |way: &str| rows.iter().filter(|row| row["way"] == way).count();
+    // Gets and sets, two numbers of keys and of processes; Python's with the first number of keys.
+    for way in [
+        "cache",
+        "client unix",
+        "client tcp",
+        "plain unix",
+        "plain tcp",
+    ] {
+        assert_eq!(count(way), 8, "{way}: {report}");
+    }
+    assert_eq!(count("direct"), 4, "{report}");
+    assert_eq!(count("python dict"), 4, "{report}");
+    assert_eq!(count("python multiprocessing"), 4, "{report}");
+    let pipelining = report["pipelining"].as_array().unwrap();
+    assert_eq!(pipelining.len(), 8, "{report}");
+    for row in rows.iter().chain(pipelining) {
+        let median = |name: &str| row[name]["median"].as_f64();
+        for name in ["p50_us", "ops_per_s", "client_cpu_us_per_op"] {
+            assert!(median(name) > Some(0.0), "{name}: {row}");
+        }
+        assert!(median("p99_us") >= median("p50_us"), "{row}");
+        let has_server = ![
+            "cache",
+            "python dict",
+            "python nuthatch.Cache",
+            "python diskcache",
+        ]
+        .iter()
+        .any(|way| row["way"] == *way);
+        assert_eq!(
+            median("server_cpu_us_per_op").is_some(),
+            has_server,
+            "{row}"
+        );
+    }
+    let skipped = report["skipped"].as_array().unwrap();
+    let why = skipped.iter().find(|skipped| skipped["way"] == "memcached");
+    let why = why.unwrap()["why"].as_str().unwrap();
+    assert!(why.contains("/no/such/memcached"), "{why}");
 }
