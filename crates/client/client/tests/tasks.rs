@@ -207,33 +207,6 @@ fn a_client_outlives_its_first_runtime() {
     }
 }
 
-/// The smallest size of the measurement, which its program would fail if a value were wrong.
-#[test]
-fn what_pipelining_saves_is_measured() {
-    let test = std::env::current_exe().unwrap();
-    let program = test.ancestors().nth(2).unwrap().join("examples/pipelining");
-    assert!(
-        program.is_file(),
-        "{program:?} is not built: cargo build -p nuthatch-client --features tokio --examples"
-    );
-    let server = running::Running::start("-l 127.0.0.1 -p 0 -t 1");
-    let pid = server.child.id().to_string();
-    let output = std::process::Command::new(program)
-        .args([server.address(), &pid, "0.05"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(
-        printed
-            .lines()
-            .filter(|line| line.contains("gets/s"))
-            .count(),
-        4,
-        "{printed}"
-    );
-}
-
 #[test]
 fn tasks_that_find_the_queue_full_fail_if_that_is_said() {
     let server = Server::nuthatch("");
