@@ -1,8 +1,10 @@
 //! How long a call alone takes by different addresses, in one run and in turn: half of the gets, and of the sets, take less.
 //!
-//!     nuthatch -s /tmp/n.socket --shared /tmp/n.shared & nuthatch -p 11311 &
-//!     cargo run --release -p nuthatch-client --features shm --example addresses -- \
-//!         'shm:///tmp/n.shared?or=unix:///tmp/n.socket' unix:///tmp/n.socket tcp://127.0.0.1:11311
+//! ```text
+//! nuthatch -s /run/nuthatch/socket --shared /run/nuthatch/shared & nuthatch -p 11311 &
+//! cargo run --release -p nuthatch-client --features shm --example addresses -- \
+//!     'shm:///run/nuthatch/shared?or=unix:///run/nuthatch/socket' unix:///run/nuthatch/socket tcp://127.0.0.1:11311
+//! ```
 //!
 //! A get without a system call is too short to be timed alone: gets are timed by hundreds.
 
