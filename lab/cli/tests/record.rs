@@ -236,6 +236,10 @@ fn memcached_is_recorded_too() {
             "1",
             "-p",
             &port.to_string(),
+            // Kilobytes for lines that are not sent yet: on a busy machine it drops what does not fit, and the recording would
+            // wait for that for ever.
+            "-o",
+            "worker_logbuf_size=8192,watcher_logbuf_size=8192",
         ])
         .spawn();
     let Ok(mut memcached) = started else { return };
