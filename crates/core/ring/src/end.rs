@@ -146,6 +146,16 @@ impl End {
         self.judge(read)
     }
 
+    /// Why a write finds no room: the other side does not read, or has gone.
+    #[cold]
+    fn write_full(&self) -> io::Error {
+        match self.silence() {
+            Ok(true) => ErrorKind::WouldBlock.into(),
+            Ok(false) => ErrorKind::BrokenPipe.into(),
+            Err(error) => error,
+        }
+    }
+
     fn ring(&self) {
         // A bell that is full has rung, and that the other side has gone is found by the next read.
         let _ = (&self.bell).write(&[1]);
@@ -175,7 +185,7 @@ impl End {
         let written = self.output.write_all_of(pieces);
         match self.judge(written)? {
             0 if pieces.iter().all(|piece| piece.as_ref().is_empty()) => Ok(0),
-            0 => Err(ErrorKind::WouldBlock.into()),
+            0 => Err(self.write_full()),
             count => {
                 if self.sleep.is_due_for_bytes() {
                     self.ring();
@@ -342,6 +352,13 @@ mod tests {
         let mut got = Vec::new();
         server.read_to_end(&mut got).unwrap();
         assert_eq!(got, b"last");
+        // Who has gone makes no room any more.
+        let (mut server, client) = pair();
+        assert_eq!(server.write(&vec![0; 2 * BYTES]).unwrap(), BYTES);
+        let kind = |server: &mut End| server.write(b"x").unwrap_err().kind();
+        assert_eq!(kind(&mut server), ErrorKind::WouldBlock);
+        drop(client);
+        assert_eq!(kind(&mut server), ErrorKind::BrokenPipe);
         let (server, mut client) = pair();
         server.finish().unwrap();
         assert_eq!(client.read(&mut [0]).unwrap(), 0);

@@ -13,6 +13,8 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nuthatch_engine::sharing::{Asks, WELCOME_BYTES, check_answer, hello};
 use nuthatch_ring::{End, Offer, Want};
 
+use crate::server::CLIENTS;
+
 /// Asks for a ring. Errors: the server's words.
 fn ask(shared: &Path) -> Result<(UnixStream, Offer), String> {
     let mut stream = UnixStream::connect(shared).unwrap();
@@ -186,6 +188,11 @@ pub fn lie(shared: &Path, turns: usize) {
     }
     retry(|| Client::connect(shared)).expect(b"mn\r\n", b"MN\r\n");
     drop(greedy);
+    // None of them holds a place any more.
+    let all: Vec<Client> = (1..CLIENTS)
+        .map(|_| retry(|| Client::connect(shared)))
+        .collect();
+    drop(all);
     println!("done");
 }
 

@@ -280,7 +280,8 @@ impl Worker {
         if event.is_read_closed() || event.is_error() {
             state.saw_hang_up();
         }
-        if event.is_writable() || event.is_error() {
+        // A ring that is full, and whose client has gone, gets no more room: a write finds that out.
+        if event.is_writable() || event.is_error() || event.is_write_closed() {
             state.saw_room();
         }
         if state.enqueue() {
