@@ -150,7 +150,7 @@ def test_serdes_are_pymemcaches(server):
     ours = nuthatch.Client(("127.0.0.1", server.port), serde=PickleSerde())
     crossed = nuthatch.Client([f"127.0.0.1:{server.port}"], serde=pymemcache.serde.PickleSerde())
     for value in (b"b", "ü", 12, 1 << 80, [1, "a"], None, True):
-        theirs.set("theirs", value)
+        theirs.set("theirs", value, noreply=False)
         ours.set("ours", value)
         assert ours.get("theirs") == crossed.get("ours") == theirs.get("ours") == value
 

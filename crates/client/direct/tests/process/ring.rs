@@ -1,7 +1,7 @@
 //! Commands by a ring pair: clients as processes, well-behaved, killed and hostile.
 
 use std::fs::File;
-use std::io::{IoSliceMut, Read, Write};
+use std::io::{ErrorKind, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -67,14 +67,15 @@ impl Client {
         while got < answer.len() {
             let wrote = match self.end.write(&sent[from..]) {
                 Ok(count) => count,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return false,
                 Err(error) => panic!("{error}"),
             };
             from += wrote;
             let read = match self.end.read(&mut answer[got..]) {
                 Ok(0) => return false,
                 Ok(count) => count,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => 0,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
                 Err(error) => panic!("{error}"),
             };
             got += read;
