@@ -7,10 +7,12 @@ use crate::Error;
 use crate::backoff::Backoff;
 use crate::site::Site;
 
-/// What may have ended.
+/// What ends.
 pub(crate) trait Ends {
     /// Whether it has.
     fn has_ended(&self) -> bool;
+    /// Ends it, for this reason.
+    fn end(&self, reason: &str);
 }
 
 /// The state of a link.
@@ -89,6 +91,12 @@ impl<C: Ends> Attempts<C> {
     #[cfg(feature = "tokio")]
     pub fn gave_up(&mut self) {
         self.is_connecting = false;
+    }
+
+    /// Whether this is the present connection.
+    pub fn uses(&self, connection: &Arc<C>) -> bool {
+        let present = self.connection.as_ref();
+        present.is_some_and(|present| Arc::ptr_eq(present, connection))
     }
 
     /// The present connection, which is not to be used any more.

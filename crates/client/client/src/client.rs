@@ -1,16 +1,16 @@
 //! The client for threads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
 use crate::batches::batches;
 use crate::calls::calls;
+use crate::connection::Connection;
 use crate::key::Key;
 use crate::lease::{Compute, ComputeError, Pauses};
-use crate::link::Link;
 use crate::many::{Known, Many, Parts};
 use crate::operation::{self, Item, Lease, Operation, Outcome};
-use crate::pool::{Pool, Way};
+use crate::pool::Pool;
 use crate::wire::Mode;
 use crate::{Error, Keep, Options};
 
@@ -21,7 +21,7 @@ use crate::{Error, Keep, Options};
 /// call needs it, and made anew when it ended.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pool: Arc<Pool<Link>>,
+    pool: Arc<Pool<Connection, Condvar>>,
 }
 
 impl Client {

@@ -62,6 +62,7 @@ pub mod tasks;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
+mod way;
 mod wire;
 
 pub use client::Client;

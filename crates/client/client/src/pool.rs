@@ -1,40 +1,29 @@
 //! All servers of a client.
 
 use crate::address::Address;
+use crate::attempts::Ends;
 use crate::key::Key;
 use crate::many::Known;
-use crate::memory::Memory;
 use crate::near::Near;
 use crate::ring::Ring;
 use crate::site::Site;
+use crate::way::Way;
 use crate::{Error, Item, Options};
-
-/// The way to a server.
-pub(crate) trait Way {
-    fn new(site: Site) -> Self;
-    fn site(&self) -> &Site;
-    /// Whether the server's keys go to others.
-    fn is_ejected(&self) -> bool;
-    /// The server's memory.
-    fn memory(&self) -> &Memory;
-    /// If the server has ended whose memory that is, it is not read any more, and its connection is of no more use.
-    fn leave_ended(&self);
-}
 
 /// All servers of a client, by their numbers.
 #[derive(Debug)]
-pub(crate) struct Pool<L> {
-    pub links: Vec<L>,
+pub(crate) struct Pool<C, N> {
+    pub links: Vec<Way<C, N>>,
     ring: Ring,
     pub options: Options,
     pub near: Near,
 }
 
-impl<L: Way> Pool<L> {
+impl<C: Ends, N: Default> Pool<C, N> {
     pub fn new(address: &str, options: Options) -> Result<Self, Error> {
         let address = Address::parse(address, options)?;
         Ok(Self {
-            links: Site::all(&address)?.into_iter().map(L::new).collect(),
+            links: Site::all(&address)?.into_iter().map(Way::new).collect(),
             ring: Ring::new(&address.servers, address.options.distribution),
             near: Near::new(&address.options)?,
             options: address.options,

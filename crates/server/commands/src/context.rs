@@ -7,9 +7,10 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use nuthatch_channels::tracking::Tracker;
 use nuthatch_engine::namespace::Namespace;
+use nuthatch_engine::reply::LastReply;
 use nuthatch_engine::{
-    AnyHandle, AnyValue, Engine, Expiry, Handle, Inspect, Item, Key, KeyHasher, Op, Present,
-    Replies, Reply, Request, Store, StoreMode, Time, Value,
+    AnyHandle, AnyValue, Engine, Expiry, Handle, Inspect, Key, KeyHasher, Op, Present, Replies,
+    Reply, Request, Store, StoreMode, Time,
 };
 use nuthatch_protocol::Limits;
 use nuthatch_resp::{Error, Moment, check_key_len};
@@ -472,7 +473,7 @@ impl<'a> Context<'_, 'a> {
         }
         let engine = &self.shared.engine;
         let mut watched = WatchedReplies {
-            inner: &mut DiscardReplies,
+            inner: &mut LastReply(Reply::Miss),
             lines: Lines::new(&self.shared.telemetry.watchers),
             changes: Changes::new(self.shared, self.naming),
             requests: &[request],
@@ -497,21 +498,4 @@ impl<'a> Context<'_, 'a> {
 #[inline]
 fn extends(store: &Store<'_>) -> bool {
     matches!(store.mode, StoreMode::Append | StoreMode::Prepend)
-}
-
-/// Ignores all answers.
-struct DiscardReplies;
-
-impl<V: Value> Replies<V> for DiscardReplies {
-    fn begin(&mut self, _: usize, _: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
-        &mut []
-    }
-
-    fn commit(&mut self, _: usize) {}
-
-    fn retract(&mut self, _: usize) {}
-
-    fn large(&mut self, _: usize, _: &Item, _: V) {}
-
-    fn done(&mut self, _: usize, _: Reply) {}
 }

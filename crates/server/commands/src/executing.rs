@@ -1,12 +1,8 @@
 //! Executes a batch: passes it to the engine and writes the answers.
 
-use std::mem::MaybeUninit;
-
 use nuthatch_base::sync::mutex::MutexGuard;
-use nuthatch_engine::{
-    AnyHandle, Engine, Handle, Inspect, Item, Key, Op, Removal, Replies, Reply, Request, Time,
-    Value,
-};
+use nuthatch_engine::reply::LastReply;
+use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Key, Op, Removal, Reply, Request, Time};
 use nuthatch_protocol::encode;
 use nuthatch_resp::Error;
 use nuthatch_state::changes::{self, Changes, Naming};
@@ -107,31 +103,12 @@ pub fn forget(shared: &ServerState, handle: &mut AnyHandle, key: Key<'_>, now: T
         key,
         op: Op::Remove(Removal::default()),
     };
-    let mut gone = Gone(false);
-    handle.execute(now, &[request], &mut gone);
+    let mut last = LastReply(Reply::Miss);
+    handle.execute(now, &[request], &mut last);
     let told = changes::tell(&shared.tracking, &request, None);
     let events = &shared.key_events;
-    match gone.0 && events.is_used() {
+    match last.0 == Reply::Removed && events.is_used() {
         true => told + events.tell(&shared.databases, Event::Evicted, key.bytes()),
         false => told,
-    }
-}
-
-/// Whether a removal has removed something. Removals get no other call than `done`.
-struct Gone(bool);
-
-impl<V: Value> Replies<V> for Gone {
-    fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
-        &mut []
-    }
-
-    fn commit(&mut self, _: usize) {}
-
-    fn retract(&mut self, _: usize) {}
-
-    fn large(&mut self, _: usize, _: &Item, _: V) {}
-
-    fn done(&mut self, _: usize, reply: Reply) {
-        self.0 |= reply == Reply::Removed;
     }
 }

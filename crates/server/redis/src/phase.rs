@@ -231,7 +231,6 @@ impl Phase {
         self.state = State::Edit(Box::new(edit));
     }
 
-    /// Begins a walk.
     /// The first phase of a script that a client in this phase runs.
     pub(crate) fn begin_script(&mut self, client: &Self) {
         self.database = client.database;
@@ -240,6 +239,7 @@ impl Phase {
         }
     }
 
+    /// Begins a walk.
     pub(crate) fn begin_walk(&mut self, walk: Walk) {
         self.state = State::Walk(Box::new(walk));
     }

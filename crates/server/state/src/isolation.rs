@@ -49,11 +49,6 @@ impl WorkerLock {
         }
     }
 
-    /// True if its worker has the engine to itself. Only the worker calls this.
-    pub fn has_all(&self) -> bool {
-        self.all.load(Ordering::Relaxed)
-    }
-
     /// The same as `take`, unless `gives_up` says, asked each millisecond, that the wait is too long.
     #[inline]
     pub fn take_unless(&self, gives_up: impl Fn() -> bool) -> Option<Option<MutexGuard<'_, ()>>> {

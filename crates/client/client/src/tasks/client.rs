@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::link::Link;
+use tokio::sync::Notify;
+
+use super::connection::Connection;
 use crate::batches::batches;
 use crate::calls::calls;
 use crate::key::Key;
 use crate::lease::{Compute, ComputeError, Pauses};
 use crate::many::{Known, Many, Parts};
 use crate::operation::{self, Item, Lease, Operation, Outcome};
-use crate::pool::{Pool, Way};
+use crate::pool::Pool;
 use crate::wire::Mode;
 use crate::{Error, Keep, Options};
 
@@ -23,7 +25,7 @@ use crate::{Error, Keep, Options};
 /// The runtime needs time and I/O (`enable_all`). A connection belongs to the runtime in which it was made.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pool: Arc<Pool<Link>>,
+    pool: Arc<Pool<Connection, Notify>>,
 }
 
 impl Client {

@@ -58,6 +58,10 @@ impl Ends for Connection {
     fn has_ended(&self) -> bool {
         self.shared.queue.lock().is_dead()
     }
+
+    fn end(&self, reason: &str) {
+        self.end(reason);
+    }
 }
 
 impl Connection {

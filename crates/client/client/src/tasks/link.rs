@@ -1,6 +1,6 @@
 //! The way to one server, for tasks: a connection, and another one after it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::net::{TcpStream, UnixStream};
@@ -10,43 +10,21 @@ use tokio::time::timeout_at;
 
 use super::connection::{Connection, Ticket};
 use crate::address::Endpoint;
-use crate::attempts::{Attempts, Step};
+use crate::attempts::Step;
 use crate::input::said;
-use crate::link::{ENDED, may_be_repeated};
-use crate::memory::{Memory, View};
-use crate::pool::Way;
-use crate::process::PerProcess;
+use crate::memory::View;
 use crate::site::Site;
 use crate::transport::Socket;
+use crate::way::{Connected, State, Way, may_be_repeated};
 use crate::wire::{Reply, Request};
 use crate::{CarriedOut, Error};
 
-/// The way to one server.
-#[derive(Debug)]
-pub(crate) struct Link {
-    site: Site,
-    state: PerProcess<State>,
-}
-
-/// What a process has of it.
-#[derive(Debug, Default)]
-struct State {
-    attempts: Mutex<Attempts<Connection>>,
-    /// Changes together with the connection, under the lock of that, so that it is never the memory of an earlier server.
-    memory: Memory,
-    /// Somebody has connected, or has not.
-    changed: Notify,
-}
-
-impl State {
-    fn attempts(&self) -> MutexGuard<'_, Attempts<Connection>> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// The way to one server, for tasks.
+pub(crate) type Link = Way<Connection, Notify>;
 
 /// Somebody connects. If the task is dropped meanwhile, somebody else may.
 struct Connecting<'a> {
-    state: &'a State,
+    state: &'a State<Connection, Notify>,
     is_through: bool,
 }
 
@@ -56,46 +34,6 @@ impl Drop for Connecting<'_> {
             self.state.attempts().gave_up();
         }
         self.state.changed.notify_waiters();
-    }
-}
-
-impl Way for Link {
-    fn new(site: Site) -> Self {
-        Self {
-            state: PerProcess::new(site.shared.is_some()),
-            site,
-        }
-    }
-
-    fn site(&self) -> &Site {
-        &self.site
-    }
-
-    fn is_ejected(&self) -> bool {
-        let after = self.site.options.eject_after;
-        // Without the lock if it can never be.
-        after > 0 && self.state.get().attempts().is_ejected(after)
-    }
-
-    fn memory(&self) -> &Memory {
-        &self.state.get().memory
-    }
-
-    fn leave_ended(&self) {
-        let state = self.state.get();
-        if !state.memory.has_ended() {
-            return;
-        }
-        let mut attempts = state.attempts();
-        // Another task may have been here meanwhile.
-        if state.memory.has_ended() {
-            state.memory.set(None, &self.site.options);
-            let connection = attempts.take();
-            drop(attempts);
-            if let Some(connection) = connection {
-                connection.end(ENDED);
-            }
-        }
     }
 }
 
@@ -142,25 +80,17 @@ impl Link {
         }
     }
 
-    /// Ends the present connection: what came on it can be no reply.
-    pub fn end(&self, reason: &str) {
-        let connection = self.state.get().attempts().take();
-        if let Some(connection) = connection {
-            connection.end(reason);
-        }
-    }
-
     /// The present connection, or a new one.
     async fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, Error> {
-        let state = self.state.get();
+        let state = self.state();
         loop {
             let mut changed = std::pin::pin!(state.changed.notified());
             // From here on no change is missed.
             changed.as_mut().enable();
-            let step = state.attempts().step(&self.site);
+            let step = state.attempts().step(self.site());
             match step {
                 Step::Use(connection) => {
-                    self.look_for_memory().await;
+                    self.look_for_memory(&connection).await;
                     return Ok(connection);
                 }
                 Step::Fail(error) => return Err(error),
@@ -176,41 +106,34 @@ impl Link {
             state,
             is_through: false,
         };
-        let connected = timeout_at(self.site.connect_deadline().into(), self.connect()).await;
+        let connected = timeout_at(self.site().connect_deadline().into(), self.connect()).await;
         let connected = connected.unwrap_or_else(|_| Err("no connection in time".to_owned()));
         connecting.is_through = true;
-        match connected {
-            Ok((connection, view)) => {
-                let mut attempts = state.attempts();
-                state.memory.set(view, &self.site.options);
-                attempts.succeeded(connection.clone());
-                Ok(connection)
-            }
-            Err(reason) => Err(state.attempts().failed(&self.site, reason)),
-        }
+        self.conclude(connected)
     }
 
     /// If the server's memory was not to be had when the connection was made, asks for it again now and then.
-    async fn look_for_memory(&self) {
-        if self.site.shared.is_some() && self.memory().begin_again(&self.site.options) {
-            // Without it the connection serves as well.
-            if let Some(view) = self.view().await {
-                self.memory().set(Some(view), &self.site.options);
-            }
+    async fn look_for_memory(&self, connection: &Arc<Connection>) {
+        // Without it the connection serves as well.
+        if self.wants_memory()
+            && let Some(view) = self.view().await
+        {
+            self.found_memory(connection, view);
         }
     }
 
     /// The server's memory, if it gives that to this process.
     async fn view(&self) -> Option<Arc<View>> {
-        let path = self.site.shared.clone()?;
-        let patience = self.site.options.connect_timeout;
+        let path = self.site().shared.clone()?;
+        let patience = self.site().options.connect_timeout;
         let view = spawn_blocking(move || View::connect(&path, patience)).await;
         view.ok()?.ok().map(Arc::new)
     }
 
     /// A connection, and the memory if there is one.
-    async fn connect(&self) -> Result<(Arc<Connection>, Option<Arc<View>>), String> {
-        let socket = match &self.site.endpoint {
+    async fn connect(&self) -> Result<Connected<Connection>, String> {
+        let site = self.site();
+        let socket = match &site.endpoint {
             Endpoint::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port))
                     .await
@@ -222,10 +145,10 @@ impl Link {
                 Socket::TaskUnix(stream)
             }
         };
-        let transport = self.site.transport(socket)?;
-        let connection = Arc::new(Connection::new(transport, self.site.options.clone()));
-        let deadline = self.site.connect_deadline();
-        for greeting in self.site.greetings() {
+        let transport = site.transport(socket)?;
+        let connection = Arc::new(Connection::new(transport, site.options.clone()));
+        let deadline = site.connect_deadline();
+        for greeting in site.greetings() {
             let replies = match connection
                 .start(std::slice::from_ref(&greeting), deadline)
                 .await
@@ -236,7 +159,6 @@ impl Link {
             Site::welcome(&greeting, replies)?;
         }
         // Last: memory of an earlier server than the connection's would not show what is stored through that.
-        let view = self.view().await;
-        Ok((connection, view))
+        Ok((connection, self.view().await))
     }
 }
