@@ -91,7 +91,7 @@ def test_wrong_types_are_told(client):
     with pytest.raises(exceptions.MemcacheIllegalInputError, match="cas is"):
         client.cas("k", "v", "not a number")
     with pytest.raises(TypeError):
-        nuthatch.Client(server := object())  # noqa: F841
+        nuthatch.Client(object())
     with pytest.raises(exceptions.IllegalInputError, match="invalid address"):
         nuthatch.Client("http://127.0.0.1")
     with pytest.raises(OverflowError):

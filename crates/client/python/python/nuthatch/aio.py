@@ -8,7 +8,7 @@ from . import _nuthatch
 from .addresses import address
 from .client import number_of, prefix_of
 from .exceptions import Error
-from .serde import chosen
+from .serde import Packing, chosen
 from .statistics import stats as told_stats, version as told_version
 
 
@@ -103,7 +103,7 @@ class _Bridge:
         self.futures.clear()
 
 
-class Client:
+class Client(Packing):
     """A client of one server or several, for the tasks of one asyncio loop. Its arguments are those of `nuthatch.Client`.
 
     Its thread is started by the first call, in the loop in which that is made. When that loop is closed, or in a child of the
@@ -157,15 +157,6 @@ class Client:
             if not self.ignore_exc:
                 raise
             return missing
-
-    def _packed(self, key, value, flags):
-        made = 0
-        if self.serde is not None:
-            value, made = self.serde.serialize(key, value)
-        return value, made if flags is None else flags
-
-    def _unpacked(self, key, value, flags):
-        return value if self.serde is None else self.serde.deserialize(key, value, flags)
 
     async def _store(self, way, key, value, expire, flags):
         value, flags = self._packed(key, value, flags)

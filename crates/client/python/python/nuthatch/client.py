@@ -3,7 +3,7 @@
 from . import _nuthatch
 from .addresses import address
 from .exceptions import Error, IllegalInputError
-from .serde import chosen
+from .serde import Packing, chosen
 from .statistics import stats as told_stats, version as told_version
 
 
@@ -46,7 +46,7 @@ def number_of(cas):
     return number
 
 
-class Client:
+class Client(Packing):
     """A client of one server or several, for threads. All threads share it: their calls travel on one connection.
 
     `server` is "tcp://HOST:PORT,HOST:PORT", "unix:///PATH" or "tls://HOST:PORT?ca=FILE"; or, as pymemcache has it,
@@ -79,16 +79,6 @@ class Client:
         self._core = _nuthatch.Client(
             address(server, own(options)), timeout, connect_timeout, login, list(prefix_of(key_prefix))
         )
-
-    def _packed(self, key, value, flags):
-        """The value as it is sent, and its flags."""
-        made = 0
-        if self.serde is not None:
-            value, made = self.serde.serialize(key, value)
-        return value, made if flags is None else flags
-
-    def _unpacked(self, key, value, flags):
-        return value if self.serde is None else self.serde.deserialize(key, value, flags)
 
     def _noreply(self, noreply):
         return self.default_noreply if noreply is None else noreply

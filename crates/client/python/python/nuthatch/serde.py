@@ -11,9 +11,34 @@ FLAG_BYTES = 0
 FLAG_PICKLE = 1 << 0
 FLAG_INTEGER = 1 << 1
 FLAG_LONG = 1 << 2
-FLAG_COMPRESSED = 1 << 3
 FLAG_TEXT = 1 << 4
 FLAG_JSON = 1 << 5
+
+
+def _plain(value):
+    """A value that needs no form of its own, and its flags. None: it is another one."""
+    kind = type(value)
+    if kind is bytes:
+        return value, FLAG_BYTES
+    if kind is str:
+        return value.encode(), FLAG_TEXT
+    if kind is int:
+        return b"%d" % value, FLAG_INTEGER
+    return None
+
+
+class Packing:
+    """What a client does with its `serde`, which may be None."""
+
+    def _packed(self, key, value, flags):
+        """The value as it is sent, and its flags."""
+        made = 0
+        if self.serde is not None:
+            value, made = self.serde.serialize(key, value)
+        return value, made if flags is None else flags
+
+    def _unpacked(self, key, value, flags):
+        return value if self.serde is None else self.serde.deserialize(key, value, flags)
 
 
 class PickleSerde:
@@ -26,14 +51,7 @@ class PickleSerde:
         self._version = pickle_version
 
     def serialize(self, key, value):
-        kind = type(value)
-        if kind is bytes:
-            return value, FLAG_BYTES
-        if kind is str:
-            return value.encode(), FLAG_TEXT
-        if kind is int:
-            return b"%d" % value, FLAG_INTEGER
-        return pickle.dumps(value, self._version), FLAG_PICKLE
+        return _plain(value) or (pickle.dumps(value, self._version), FLAG_PICKLE)
 
     def deserialize(self, key, value, flags):
         if flags == FLAG_BYTES:
@@ -51,14 +69,7 @@ class JsonSerde:
     """What JSON has, as text; `bytes`, `str` and `int` as they are."""
 
     def serialize(self, key, value):
-        kind = type(value)
-        if kind is bytes:
-            return value, FLAG_BYTES
-        if kind is str:
-            return value.encode(), FLAG_TEXT
-        if kind is int:
-            return b"%d" % value, FLAG_INTEGER
-        return json.dumps(value, separators=(",", ":")).encode(), FLAG_JSON
+        return _plain(value) or (json.dumps(value, separators=(",", ":")).encode(), FLAG_JSON)
 
     def deserialize(self, key, value, flags):
         if flags & FLAG_JSON:
