@@ -66,7 +66,7 @@ export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # A failure hides no other.
 inside cargo test --no-fail-fast -p nuthatch-base -p nuthatch-engine -p nuthatch-store \
     -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-memc3 -p nuthatch-partition -p nuthatch-cphash -p nuthatch \
-    -p nuthatch-protocol -p nuthatch-resp -p nuthatch-channels -p nuthatch-flow -p nuthatch-check
+    -p nuthatch-ring -p nuthatch-protocol -p nuthatch-resp -p nuthatch-channels -p nuthatch-lua -p nuthatch-flow -p nuthatch-check
 # Its other tests want servers.
 inside cargo test --no-fail-fast --lib -p nuthatch-client
 

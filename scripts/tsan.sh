@@ -41,7 +41,8 @@ threads="-Zsanitizer=thread --cfg tsan"
 sanitized tsan "$threads" -Zbuild-std \
     -p nuthatch-base -p nuthatch-engine -p nuthatch-store -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-memc3 \
     -p nuthatch-partition -p nuthatch-cphash -p nuthatch -p nuthatch-flow -p nuthatch-check \
-    -p nuthatch-client -p nuthatch-settings -p nuthatch-channels -p nuthatch-state -p nuthatch-commands -p nuthatch-redis \
+    -p nuthatch-client -p nuthatch-settings -p nuthatch-ring -p nuthatch-channels -p nuthatch-lua -p nuthatch-state -p nuthatch-commands \
+    -p nuthatch-redis \
     -p nuthatch-server --lib \
     --test cache --test shared --test cuckoo --test cphash --test lockhash --test chained --test memc3 \
     -- "$@"

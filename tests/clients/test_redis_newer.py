@@ -12,6 +12,8 @@ import socket
 
 import pytest
 import redis_judge
+from redis import Redis as Client
+from redis.exceptions import NoPermissionError
 from redis_judge import Redis, asked, converse, judge, line, needs_redis, request
 from test_redis import Ours
 
@@ -25,6 +27,7 @@ COPY a a|COPY none c|COPY a b foo|COPY a b DB|COPY a b DB x|COPY a b DB 99|COPY 
 SET k 10|DUMP none|RESTORE k 0 x|RESTORE k 0 x REPLACE|RESTORE n -1 x|RESTORE n x x|RESTORE n 0 x foo|RESTORE n 0 x IDLETIME x|RESTORE n 0 x FREQ 300
 RESTORE n 0|DUMP|ROLE|WAIT 0 0|WAIT 1 1|WAIT x 1|WAIT 1 x|WAIT 1 -1|WAIT 1|SLOWLOG LEN|SLOWLOG GET 0|SLOWLOG GET x|SLOWLOG GET -2|SLOWLOG foo
 SLOWLOG LEN x|SLOWLOG|LATENCY LATEST|LATENCY RESET|LATENCY HISTORY x|LATENCY foo|LATENCY LATEST x|LATENCY|ACL WHOAMI|ACL USERS|ACL foo|ACL
+ACL CAT|ACL CAT foo|ACL CAT a b|ACL GETUSER|ACL GETUSER nobody|ACL GETUSER a b
 COMMAND GETKEYS get a|COMMAND GETKEYS mset a 1 b 2|COMMAND GETKEYS foo a|COMMAND GETKEYS|COMMAND GETKEYS eval x 2 a b c|COMMAND GETKEYS copy a b
 CLIENT KILL foo|CLIENT KILL ID|CLIENT KILL ID 0|CLIENT KILL ID 99999|CLIENT KILL TYPE foo|CLIENT KILL ID 1 SKIPME|CLIENT KILL ADDR 1.2.3.4:5
 CLIENT KILL LADDR 1.2.3.4:5|CLIENT KILL LADDR x SKIPME yes|CLIENT KILL USER nobody|CLIENT KILL USER default ID 99999|CLIENT KILL MAXAGE 100000
@@ -184,3 +187,37 @@ def test_a_connection_is_ended(ours):
     # The server may not have seen yet that connections of before are closed.
     ended = converse(ours.port, said)
     assert re.fullmatch(rb":[1-9]\d*\r\n", ended), "it ends itself behind its answer"
+
+
+@needs_redis
+def test_categories(redis, ours):
+    theirs, ours = (Client(port=server.port, decode_responses=True) for server in (redis, ours))
+    assert ours.acl_cat() == theirs.acl_cat()
+    known = {name for category in theirs.acl_cat() for name in theirs.acl_cat(category)}
+    here = {name for category in ours.acl_cat() for name in ours.acl_cat(category)} & known
+    for category in ours.acl_cat():
+        assert set(ours.acl_cat(category)) & known == set(theirs.acl_cat(category)) & here, category
+    for name in here:
+        if "|" not in name:
+            ours_of, theirs_of = (set(client.execute_command("COMMAND INFO", name)[0][6]) for client in (ours, theirs))
+            assert ours_of == theirs_of, name
+
+
+def test_users_are_shown_to_administrators(tmp_path):
+    users = tmp_path / "users"
+    users.write_text("default:secret\nweb:other\n:admin:default\n")
+    users.chmod(0o600)
+    server = Ours(tmp_path, "-Y", str(users))
+    try:
+        client = Client(port=server.port, username="default", password="secret", decode_responses=True)
+        assert client.execute_command("ACL LIST") == ["user default on ~* &* +@all", "user web on ~* &* +@all -@admin"]
+        shown = client.acl_getuser("web")
+        assert shown["flags"] == ["on"] and shown["passwords"] == [] and shown["keys"] == ["~*"]
+        assert (shown["commands"], shown["categories"]) == ([], ["+@all", "-@admin"])
+        assert client.acl_getuser("nobody") is None
+        client = Client(port=server.port, username="web", password="other", decode_responses=True)
+        assert client.acl_whoami() == "web" and "get" in client.acl_cat("string")
+        with pytest.raises(NoPermissionError):
+            client.acl_getuser("web")
+    finally:
+        assert server.end() == 0

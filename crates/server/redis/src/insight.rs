@@ -1,16 +1,15 @@
-//! What the server tells of itself: ROLE, LASTSAVE, SLOWLOG, LATENCY, ACL, MEMORY STATS, COMMAND GETKEYS.
+//! What the server tells of itself: ROLE, LASTSAVE, SLOWLOG, LATENCY, MEMORY STATS, COMMAND GETKEYS.
 
 use nuthatch_commands::context::Context;
 use nuthatch_commands::turn::Turn;
 use nuthatch_engine::Engine;
-use nuthatch_resp::{Acl, Constant, Described, Error, Insight, Values, Writer, described, integer};
-use nuthatch_security::passwords::Role;
+use nuthatch_resp::{Constant, Described, Error, Insight, Values, Writer, described, integer};
 
+use crate::acl;
 use crate::phase::Phase;
-use crate::session::DEFAULT_USER;
 
 /// Executes `command`.
-pub fn command(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase, command: Insight) {
+pub fn command(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase, command: Insight<'_>) {
     let mut writer = phase.writer(turn);
     match command {
         Insight::Role => {
@@ -27,8 +26,7 @@ pub fn command(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase, command: In
         Insight::Constant(Constant::Doctor) => writer.text(
             "This server does not watch single events. The times of its requests are in memcached's stats and in its metrics.",
         ),
-        Insight::Acl(Acl::WhoAmI) => writer.bulk(phase.user()),
-        Insight::Acl(acl) => users(cx, &mut writer, acl),
+        Insight::Acl(acl) => acl::command(cx, &mut writer, phase.user(), acl),
     }
 }
 
@@ -40,40 +38,6 @@ fn last_save(cx: &Context<'_, '_>) -> i64 {
             now.saturating_sub(cx.now.seconds().into()) as i64
         }
         done => done as i64,
-    }
-}
-
-/// ACL USERS and ACL LIST. A server without passwords has Redis' default user.
-fn users(cx: &Context<'_, '_>, writer: &mut Writer<'_>, acl: Acl) {
-    let security = &cx.shared.security;
-    if security.has_passwords() && !cx.info.is_administrator() {
-        return writer.error(&Error::ACL_FORBIDDEN);
-    }
-    let users = security.users();
-    let nobody = [(DEFAULT_USER.into(), Role::Administrator)];
-    let users = users.as_deref().unwrap_or(&nobody);
-    writer.array(users.len());
-    for (name, role) in users {
-        match acl {
-            Acl::List => {
-                let how = match security.has_passwords() {
-                    true => "on",
-                    false => "on nopass",
-                };
-                let may = match role {
-                    Role::Administrator => "+@all",
-                    Role::User => "+@all -@admin",
-                };
-                let line = [
-                    b"user ",
-                    &name[..],
-                    format!(" {how} ~* &* {may}").as_bytes(),
-                ]
-                .concat();
-                writer.bulk(&line);
-            }
-            Acl::Users | Acl::WhoAmI => writer.bulk(name),
-        }
     }
 }
 

@@ -29,6 +29,7 @@
 //!
 //! The items that these commands store have flags of 0. A store that fails leaves the old value, as in Redis.
 
+mod acl;
 mod answered;
 mod auth;
 mod busy;

@@ -325,27 +325,33 @@ pub enum ServerCommand<'a> {
     /// TIME.
     Time,
     /// ROLE, LASTSAVE, WAIT, SLOWLOG, LATENCY, ACL.
-    Insight(Insight),
+    Insight(Insight<'a>),
     /// PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
     Channel(ChannelCommand<'a>),
 }
 
 /// A command about what the server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Insight {
+pub enum Insight<'a> {
     /// ROLE.
     Role,
     /// LASTSAVE.
     LastSave,
     /// ACL.
-    Acl(Acl),
+    Acl(Acl<'a>),
     /// One whose answer is always the same.
     Constant(Constant),
 }
 
 /// ACL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acl {
+pub enum Acl<'a> {
+    /// CAT: all categories.
+    Categories,
+    /// CAT: the commands of a category, split by spaces.
+    Category(&'static str),
+    /// GETUSER: the user of this name.
+    User(&'a [u8]),
     /// WHOAMI.
     WhoAmI,
     /// USERS.

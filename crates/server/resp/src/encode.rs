@@ -249,8 +249,8 @@ impl<'o> Writer<'o> {
         for number in command.keys {
             self.integer(number);
         }
-        // Categories of access, hints, specifications of keys, subcommands.
-        self.set(0);
+        self.categories_of(command.name);
+        // Hints, specifications of keys, subcommands.
         for _ in 0..3 {
             self.array(0);
         }
@@ -312,6 +312,9 @@ impl<'o> Writer<'o> {
                 is_set,
             } => self.say_overlap(prefix, other, is_set),
             Error::NoUser(name) => self.say_of("ERR No such user '", name, UNKNOWN_SHOWN, &["'"]),
+            Error::CategoryUnknown(word) => {
+                self.say_of("ERR Unknown category '", word, usize::MAX, &["'"]);
+            }
             Error::InfoUnknown(word) => self.say_of(OPTION, word, usize::MAX, &["'"]),
             Error::Info(name) => {
                 const BEHIND: &str = " cannot contain spaces, newlines or special characters.";

@@ -35,6 +35,8 @@ pub enum Error<'a> {
     Subscribed(&'a str),
     /// An option that EXPIRE and the like do not have.
     Option(&'a [u8]),
+    /// ACL CAT of a category that does not exist.
+    CategoryUnknown(&'a [u8]),
     /// CONFIG SET of a setting that does not exist.
     ConfigUnknown(&'a [u8]),
     /// CONFIG SET that is refused.
@@ -172,9 +174,13 @@ impl Error<'static> {
     /// CLIENT PAUSE for too long.
     pub const PAUSE_TOO_LONG: Self =
         Error::Words("ERR a pause is 60000 milliseconds long at most here");
-    /// ACL LIST and ACL USERS of a user who does not administrate the server.
+    /// ACL LIST, USERS and GETUSER of a user who does not administrate the server.
     pub const ACL_FORBIDDEN: Self =
         Error::Words("NOPERM only a user who administrates this server may see its users");
+    /// ACL CAT of several categories.
+    pub const CATEGORIES: Self = Error::Words(
+        "ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.",
+    );
     /// COMMAND GETKEYS of a command that does not exist.
     pub const COMMAND_INVALID: Self = Error::Words("ERR Invalid command specified");
     /// COMMAND GETKEYS with another number of arguments than the command's.

@@ -6,11 +6,11 @@ use crate::error::Error;
 use crate::management::{Sub, at_least, exactly, help};
 use crate::names::Verb;
 use crate::number::integer;
-use crate::{ServerCommand, channels, command};
+use crate::{ServerCommand, categories, channels, command};
 
 const SLOWLOG: &str = "GET [count], LEN, RESET";
 const LATENCY: &str = "DOCTOR, HISTOGRAM [command ...], HISTORY event, LATEST, RESET [event ...]";
-const ACL: &str = "LIST, USERS, WHOAMI";
+const ACL: &str = "CAT [category], GETUSER username, LIST, USERS, WHOAMI";
 
 /// Parses the command of `verb`, if it is one of these.
 pub(super) fn parse<'a>(
@@ -29,14 +29,14 @@ pub(super) fn parse<'a>(
     Ok(Some(insight.into()))
 }
 
-impl<'a> From<Insight> for ServerCommand<'a> {
-    fn from(insight: Insight) -> Self {
+impl<'a> From<Insight<'a>> for ServerCommand<'a> {
+    fn from(insight: Insight<'a>) -> Self {
         Self::Insight(insight)
     }
 }
 
 /// WAIT: there are no replicas, so none has confirmed anything, however long a client waits.
-fn wait<'a>(arguments: &mut Arguments<'a>) -> Result<Insight, Stop<'a>> {
+fn wait<'a>(arguments: &mut Arguments<'a>) -> Result<Insight<'a>, Stop<'a>> {
     arguments.integer()?;
     let timeout = integer(arguments.next()?).ok_or(Error::TIMEOUT)?;
     match timeout {
@@ -103,6 +103,16 @@ fn latency<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<
 fn acl<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     let mut sub = Sub::take("ACL", arguments)?;
     let (name, acl) = match sub.name() {
+        b"cat" if arguments.left == 0 => ("acl|cat", Acl::Categories),
+        b"cat" if arguments.left == 1 => {
+            let commands = categories::commands(arguments.next()?)?;
+            ("acl|cat", Acl::Category(commands))
+        }
+        b"cat" => return Err(Error::CATEGORIES.into()),
+        b"getuser" => {
+            exactly(arguments, 1, "acl|getuser")?;
+            ("acl|getuser", Acl::User(arguments.next()?))
+        }
         b"whoami" => ("acl|whoami", Acl::WhoAmI),
         b"users" => ("acl|users", Acl::Users),
         b"list" => ("acl|list", Acl::List),
@@ -151,6 +161,7 @@ mod tests {
                 "SLOWLOG GET -2",
                 "count should be greater than or equal to -1",
             ),
+            ("ACL CAT foo", "Unknown category 'foo'"),
             ("ACL foo", "unknown subcommand 'foo'. Try ACL HELP."),
             (
                 "ACL LIST x",

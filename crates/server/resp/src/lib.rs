@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod categories;
 mod channels;
 mod command;
 mod conditions;
