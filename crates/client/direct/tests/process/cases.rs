@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::server::Stores;
-use crate::{databases, hostile, reader, ring, server};
+use crate::{databases, hostile, reader, ring, server, stepped};
 
 /// Gets of a reader that ends by itself.
 const GETS: u64 = 300_000;
@@ -30,6 +30,7 @@ pub fn main() {
         (Some("databases"), Some(path)) => databases::change(path),
         (Some("ring"), Some(path)) => ring::commands(path),
         (Some("write by the ring"), Some(path)) => ring::write_on(path),
+        (Some("take a round"), Some(path)) => stepped::round(path),
         (Some("lie in the ring"), Some(path)) => ring::lie(path, turns()),
         _ => all(),
     }
@@ -44,7 +45,7 @@ fn turns() -> usize {
 }
 
 fn all() {
-    let cases: [(&str, fn()); 14] = [
+    let cases: [(&str, fn()); 15] = [
         (
             "readers_find_whole_values_while_the_server_changes_all",
             churn,
@@ -65,6 +66,10 @@ fn all() {
         (
             "clients_killed_while_they_write_by_the_ring_do_no_harm",
             writers_killed,
+        ),
+        (
+            "a_client_killed_at_any_of_its_instructions_does_no_harm",
+            stepped_and_killed,
         ),
         ("a_killed_server_is_noticed_at_the_ring", ring_of_the_dead),
         ("hostile_clients_of_the_ring_do_no_harm", hostile_rings),
@@ -284,6 +289,28 @@ fn writers_killed() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert_eq!(Process::start("ring", &path).last_line(), "done");
+    server.end();
+}
+
+/// A sample of the instructions of a round: a few, or many in a long run.
+fn stepped_and_killed() {
+    let (_folder, path, server) = server("once");
+    let mut witness = ring::Client::connect(&path).unwrap();
+    let samples = env::var_os("NUTHATCH_SOAK").map_or(16, |_| 500);
+    let round = |steps| {
+        let mut client = Process::start("take a round", &path).expect("connected");
+        let taken = stepped::step(client.child.id(), steps);
+        client.signal(libc::SIGKILL);
+        let ended = client.child.wait().unwrap();
+        assert!(taken == steps || ended.success());
+        taken
+    };
+    // How many instructions a round has: waits make it differ from one to the next.
+    let length = round(u64::MAX);
+    for sample in 0..samples {
+        round(length * sample / samples);
+        stepped::another(&mut witness);
+    }
     server.end();
 }
 

@@ -19,6 +19,8 @@ mod reader;
 mod ring;
 #[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
 mod server;
+#[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
+mod stepped;
 mod values;
 
 fn main() {

@@ -198,7 +198,7 @@ pub fn lie(shared: &Path, turns: usize) {
 }
 
 /// Until the server has noticed that those before have gone.
-fn retry<T>(mut connect: impl FnMut() -> Result<T, String>) -> T {
+pub fn retry<T>(mut connect: impl FnMut() -> Result<T, String>) -> T {
     loop {
         match connect() {
             Ok(made) => return made,
