@@ -4,7 +4,7 @@
 #   python.sh [FOLDER]
 #
 # PROFILE=dev builds what the tests run, in the folder of the other tests' build. TARGET=aarch64-unknown-linux-gnu is for another
-# processor, by cargo-zigbuild's compiler, if Rust's target is installed.
+# processor: Zig compiles what is C, and links. Rust's target must be installed (rustup target add).
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-target/python/wheels}
@@ -12,5 +12,10 @@ case $out in /*) ;; *) out=$PWD/$out ;; esac
 scripts/setup-python.sh
 profile=${PROFILE:-release}
 set -- --locked --profile "$profile" --out "$out" --target-dir "${CARGO_TARGET_DIR:-$PWD/target}"
-[ -z "${TARGET:-}" ] || set -- "$@" --target "$TARGET" --zig
-exec .venv/python/bin/maturin build --manifest-path crates/client/python/Cargo.toml "$@"
+if [ -n "${TARGET:-}" ]; then
+    .venv/python/bin/pip install -q --disable-pip-version-check ziglang==0.15.2
+    set -- "$@" --target "$TARGET" --zig
+fi
+# It finds Zig by the Python in front.
+export PATH="$PWD/.venv/python/bin:$PATH"
+exec maturin build --manifest-path crates/client/python/Cargo.toml "$@"

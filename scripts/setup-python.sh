@@ -14,8 +14,10 @@ if ! cmp -s $asked $stamp; then
 fi
 # Django's own tests are in its source package.
 if ! cmp -s crates/client/python/tests/sources.txt .venv/python/sources.txt; then
-    .venv/python/bin/pip download -q --disable-pip-version-check --no-deps --no-binary Django \
-        -d .venv/python/sources -r crates/client/python/tests/sources.txt ||
+    if .venv/python/bin/pip download -q --disable-pip-version-check --no-deps --no-binary Django \
+        -d .venv/python/sources -r crates/client/python/tests/sources.txt; then
+        cp crates/client/python/tests/sources.txt .venv/python/sources.txt
+    else
         echo "python: the source of Django is not to be had; its tests are not run" >&2
-    cp crates/client/python/tests/sources.txt .venv/python/sources.txt
+    fi
 fi
