@@ -17,6 +17,23 @@ macro_rules! calls {
             Ok(found)
         }
 
+        /// What can be said of a key without asking a server: by the option `near`, and by a server's memory (`shm://`). A
+        /// connection that has not been made, or has ended, is not made here, and without one there is no memory.
+        pub fn get_local(&self, key: impl AsRef<[u8]>) -> Result<Local, Error> {
+            let key = key.as_ref();
+            if let Some(value) = self.pool.near.get(key) {
+                return Ok(Local::Value(value));
+            }
+            Ok(match self.pool.read(key, false)? {
+                Some(Some(item)) => Local::Value(item.value),
+                Some(None) => Local::Missing,
+                None => {
+                    Key::new(key)?;
+                    Local::Unknown
+                }
+            })
+        }
+
         /// The value under a key, and the flags with which it was stored.
         pub $($async)? fn get_with_flags(&self, key: impl AsRef<[u8]>) -> Result<Option<(Vec<u8>, u32)>, Error> {
             let key = key.as_ref();

@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::key::Key;
 use crate::lease::{Compute, ComputeError, Pauses};
 use crate::many::{Known, Many, Parts};
-use crate::operation::{self, Item, Lease, Operation, Outcome};
+use crate::operation::{self, Item, Lease, Local, Operation, Outcome};
 use crate::pool::Pool;
 use crate::wire::Mode;
 use crate::{Error, Keep, Options};

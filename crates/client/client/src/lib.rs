@@ -71,7 +71,7 @@ pub use key::{BINARY_KEY_MAX, KEY_MAX};
 pub use lease::{Compute, ComputeError};
 pub use lifetime::Keep;
 pub use many::Many;
-pub use operation::{Item, Outcome};
+pub use operation::{Item, Local, Outcome};
 pub use options::{Distribution, Login, Options, TlsFiles, WhenFull};
 
 /// The parser of replies, for its fuzz target.

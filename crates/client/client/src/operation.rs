@@ -34,6 +34,17 @@ pub struct Item {
     pub left: Option<Duration>,
 }
 
+/// What is known of a key without asking its server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// Its value.
+    Value(Vec<u8>),
+    /// There is no such item.
+    Missing,
+    /// Nothing: only the server can say.
+    Unknown,
+}
+
 /// What a get with a lease found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lease {

@@ -262,6 +262,11 @@ fn a_near_value_stays_until_its_time_or_this_clients_change() {
     }
     other.set("k", "2", None).unwrap();
     assert_eq!(near.get("k"), Ok(Some(b"1".to_vec())));
+    assert_eq!(
+        near.get_local("k"),
+        Ok(nuthatch_client::Local::Value(b"1".to_vec()))
+    );
+    assert_eq!(near.get_local("none"), Ok(nuthatch_client::Local::Unknown));
     running::wait_until("the end of its time", || {
         (short.get("k") == Ok(Some(b"2".to_vec()))).then_some(())
     });

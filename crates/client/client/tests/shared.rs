@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use nuthatch_client::{CarriedOut, Client, Compute, Error, Outcome};
+use nuthatch_client::{CarriedOut, Client, Compute, Error, Local, Outcome};
 use tempfile::TempDir;
 
 mod servers;
@@ -91,6 +91,30 @@ fn what_is_there_is_read_without_asking() {
     let computed = client.get_or_compute("k", how, || Err::<Vec<u8>, _>("not computed"));
     assert_eq!(computed, Ok(b"w".to_vec()));
     assert_eq!(asked(&server), before);
+}
+
+#[test]
+fn what_is_known_is_told_without_a_server() {
+    let server = Server::shared("").unwrap();
+    let client = Client::connect(&server.address_with("value_max=1000")).unwrap();
+    // Nothing is connected.
+    assert_eq!(client.get_local("k"), Ok(Local::Unknown));
+    client.set("k", "v", None).unwrap();
+    let before = asked(&server);
+    assert_eq!(client.get_local("k"), Ok(Local::Value(b"v".to_vec())));
+    assert_eq!(client.get_local("none"), Ok(Local::Missing));
+    let error = |length, limit| Err(Error::Key { length, limit });
+    assert_eq!(client.get_local(""), error(0, 250));
+    assert_eq!(client.make_stale("k", MINUTE), Ok(Outcome::Done));
+    assert_eq!(client.get_local("k"), Ok(Local::Unknown));
+    let other = Client::connect(&server.address()).unwrap();
+    other.set("k", vec![b'x'; 1001], None).unwrap();
+    assert_eq!(client.get_local("k"), Ok(Local::Unknown));
+    assert_eq!(asked(&server), before);
+    let asking = Client::connect(&format!("tcp://{}", server.place())).unwrap();
+    asking.version();
+    assert_eq!(asking.get_local("k"), Ok(Local::Unknown));
+    assert_eq!(asking.get_local("x".repeat(251)), error(251, 250));
 }
 
 #[test]
