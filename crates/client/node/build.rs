@@ -1,0 +1,5 @@
+//! What the linker has to know of a file that Node.js loads.
+
+fn main() {
+    napi_build::setup();
+}

@@ -1,0 +1,3 @@
+import keyv from "./keyv.js";
+
+export const { KeyvNuthatch } = keyv;
