@@ -4,16 +4,17 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use napi::bindgen_prelude::{Env, Function, Unknown};
+use napi::bindgen_prelude::{BigInt, Buffer, Either4, Env, Function, Null, Unknown};
 use napi_derive::napi;
 use nuthatch_client::tasks::Client;
-use nuthatch_client::{Compute, ComputeError, Error, Login, Options, Outcome};
+use nuthatch_client::{Compute, ComputeError, Error, Local, Login, Options, Outcome};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::convert::{Bytes, Found, Key, duration, keep, lifetime, thrown};
+use crate::convert::{Bytes, Key, Value, duration, keep, lifetime, thrown};
 use crate::outbox::{Answer, Batch, Outbox};
 
 /// What fails is thrown, with its code. (The macro looks for this name.)
@@ -42,11 +43,14 @@ pub struct Settings {
 /// Calls of servers, by numbers. They are kept until `flush` sends them on.
 #[napi]
 pub struct Native {
-    open: RefCell<Option<Open>>,
+    open: Rc<RefCell<Option<Open>>>,
     outbox: Arc<Outbox>,
     computations: Computations,
     is_text: bool,
 }
+
+/// What `reader` says.
+type Read = Either4<Value, u32, Null, bool>;
 
 /// What ends when the client is closed.
 struct Open {
@@ -120,6 +124,14 @@ impl Native {
     }
 }
 
+/// What is known of a key.
+fn local(open: &RefCell<Option<Open>>, key: &Key) -> Result<Local> {
+    let open = open.borrow();
+    let client = &open.as_ref().ok_or_else(closed)?.client;
+    let local = key.bytes().and_then(|key| client.get_local(key));
+    local.map_err(|error| thrown(&error))
+}
+
 fn owned(key: &Key) -> Result<Vec<u8>> {
     Ok(key.bytes().map_err(|error| thrown(&error))?.to_vec())
 }
@@ -158,7 +170,7 @@ impl Native {
             calls: sender,
         };
         Ok(Self {
-            open: RefCell::new(Some(open)),
+            open: Rc::new(RefCell::new(Some(open))),
             outbox,
             computations: Computations::default(),
             is_text,
@@ -186,16 +198,45 @@ impl Native {
         self.open.take();
     }
 
-    /// What is known of a key without asking.
+    /// A function that says what is known of a key without asking: a value, or its length if it is put into `scratch`; undefined
+    /// if there is none; null if only a server can say; and false if this key has no answer but what `check` throws. Beside a
+    /// method such a function costs half.
     #[napi]
-    pub fn read(&self, key: Key) -> Result<Found> {
-        let open = self.open.borrow();
-        let client = &open.as_ref().ok_or_else(closed)?.client;
-        let local = key.bytes().and_then(|key| client.get_local(key));
-        Ok(Found {
-            local: local.map_err(|error| thrown(&error))?,
-            is_text: self.is_text,
+    pub fn reader<'env>(
+        &self,
+        env: &'env Env,
+        scratch: Buffer,
+    ) -> napi::Result<Function<'env, Unknown<'env>, Read>> {
+        let (open, is_text, scratch) = (self.open.clone(), self.is_text, RefCell::new(scratch));
+        env.create_function_from_closure("read", move |call| {
+            let key: Key = call.first_arg()?;
+            let Ok(local) = local(&open, &key) else {
+                return Ok(Read::D(false));
+            };
+            let bytes = match local {
+                Local::Value(bytes) => bytes,
+                Local::Missing => {
+                    return Ok(Read::A(Value {
+                        bytes: None,
+                        is_text,
+                    }));
+                }
+                Local::Unknown => return Ok(Read::C(Null)),
+            };
+            let mut scratch = scratch.borrow_mut();
+            if !is_text && let Some(room) = scratch.get_mut(..bytes.len()) {
+                room.copy_from_slice(&bytes);
+                return Ok(Read::B(bytes.len() as u32));
+            }
+            let bytes = Some(bytes);
+            Ok(Read::A(Value { bytes, is_text }))
         })
+    }
+
+    /// Throws what is wrong with a key, or that the client is closed.
+    #[napi]
+    pub fn check(&self, key: Key) -> Result<()> {
+        local(&self.open, &key).map(|_| ())
     }
 
     #[napi]
@@ -278,7 +319,7 @@ impl Native {
         number: u32,
         key: Key,
         value: Bytes,
-        cas: napi::bindgen_prelude::BigInt,
+        cas: BigInt,
         seconds: f64,
     ) -> Result<()> {
         let (key, keep) = (owned(&key)?, keep(seconds));
@@ -310,13 +351,7 @@ impl Native {
     }
 
     #[napi]
-    pub fn count(
-        &self,
-        number: u32,
-        key: Key,
-        delta: napi::bindgen_prelude::BigInt,
-        is_down: bool,
-    ) -> Result<()> {
+    pub fn count(&self, number: u32, key: Key, delta: BigInt, is_down: bool) -> Result<()> {
         let key = owned(&key)?;
         let (_, delta, _) = delta.get_u64();
         self.keep(number, move |client| async move {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use napi::bindgen_prelude::{
-    BigInt, Buffer, BufferSlice, FromNapiValue, Null, ToNapiValue, TypeName, ValidateNapiValue,
+    BigInt, Buffer, BufferSlice, FromNapiValue, ToNapiValue, TypeName, ValidateNapiValue,
 };
 use napi::{Env, Status, ValueType, sys};
-use nuthatch_client::{CarriedOut, Error, Item, KEY_MAX, Keep, Local};
+use nuthatch_client::{CarriedOut, Error, Item, KEY_MAX, Keep};
 
 use crate::outbox::{Answer, Batch};
 
@@ -14,24 +14,18 @@ use crate::outbox::{Answer, Batch};
 const COPIED_MAX: usize = 16 << 10;
 
 /// A key: its first bytes, in place, so that a read takes no memory for it.
-pub(crate) struct Key {
+pub struct Key {
     bytes: [u8; Self::ROOM],
     length: usize,
 }
 
 /// A value: a string's bytes, or a copy of a buffer's.
-pub(crate) struct Bytes(pub Vec<u8>);
+pub struct Bytes(pub(crate) Vec<u8>);
 
 /// A value on its way to JavaScript, where none is undefined.
-struct Value {
-    bytes: Option<Vec<u8>>,
-    is_text: bool,
-}
-
-/// What is known without a server. A miss is undefined, and null is that only a server can say.
-pub(crate) struct Found {
-    pub local: Local,
-    pub is_text: bool,
+pub struct Value {
+    pub(crate) bytes: Option<Vec<u8>>,
+    pub(crate) is_text: bool,
 }
 
 impl Key {
@@ -149,20 +143,6 @@ unsafe fn text(env: sys::napi_env, bytes: &[u8]) -> napi::Result<sys::napi_value
             Status::from(status),
             format!("a value of {} bytes is too long for a string", bytes.len()),
         )),
-    }
-}
-
-impl ToNapiValue for Found {
-    unsafe fn to_napi_value(env: sys::napi_env, found: Self) -> napi::Result<sys::napi_value> {
-        let bytes = match found.local {
-            Local::Value(bytes) => Some(bytes),
-            Local::Missing => None,
-            // SAFETY: the environment is the caller's.
-            Local::Unknown => return unsafe { Null::to_napi_value(env, Null) },
-        };
-        let is_text = found.is_text;
-        // SAFETY: as above.
-        unsafe { Value::to_napi_value(env, Value { bytes, is_text }) }
     }
 }
 

@@ -29,10 +29,10 @@ pub(crate) enum Answer {
 }
 
 /// Answers by the numbers of their calls.
-pub(crate) struct Batch {
-    pub answers: Vec<(u32, Answer)>,
+pub struct Batch {
+    pub(crate) answers: Vec<(u32, Answer)>,
     /// Values are strings, else buffers.
-    pub is_text: bool,
+    pub(crate) is_text: bool,
 }
 
 type Waiting = Arc<Mutex<Vec<(u32, Answer)>>>;

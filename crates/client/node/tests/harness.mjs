@@ -24,10 +24,13 @@ export class Server {
         return server;
     }
 
+    /** At this port, any free one, or at a unix socket ("unix"). */
     async begin(port = -1) {
         const ports = path.join(this.folder, "ports");
         rmSync(ports, { force: true });
-        const flags = ["-l", "127.0.0.1", "-p", port, "-m", "64", "-t", "1", "--shared", this.shared, ...this.flags];
+        const socket = path.join(this.folder, "socket");
+        const place = port === "unix" ? ["-s", socket] : ["-l", "127.0.0.1", "-p", port];
+        const flags = [...place, "-m", "64", "-t", "1", "--shared", this.shared, ...this.flags];
         const env = { ...process.env, MEMCACHED_PORT_FILENAME: ports };
         this.process = spawn(process.env.NUTHATCH, flags.map(String), { env, stdio: ["ignore", "ignore", "pipe"] });
         let said = "";
@@ -35,14 +38,17 @@ export class Server {
         this.process.stderr.unref();
         this.process.unref();
         this.ended = once(this.process, "exit");
-        // Ready when it has written where it listens: bounded by the process's life, not by a clock.
-        while (!existsSync(ports) || !readFileSync(ports, "utf8").endsWith("\n")) {
+        // Ready when it has written where it listens, or does: bounded by the process's life, not by a clock.
+        const told = () => (existsSync(ports) ? readFileSync(ports, "utf8") : "");
+        while (port === "unix" ? !existsSync(socket) : !told().endsWith("\n")) {
             if (this.process.exitCode !== null) {
                 throw new Error(`the server ended at once: ${said}`);
             }
             await sleep(10);
         }
-        this.port = Number(/TCP INET: (\d+)/.exec(readFileSync(ports, "utf8"))[1]);
+        this.unix = `unix://${socket}`;
+        this.port = Number(/TCP INET: (\d+)/.exec(told())?.[1]);
+        this.redis = Number(/REDIS INET: (\d+)/.exec(told())?.[1]);
         this.tcp = `tcp://127.0.0.1:${this.port}`;
         this.shm = `shm://${this.shared}?or=${this.tcp}`;
     }
