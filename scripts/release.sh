@@ -3,9 +3,9 @@
 #
 #   release.sh cut VERSION    the version in manifests and lock files, the changelog cut at it; nothing is committed
 #   release.sh make [FOLDER]  checks each published crate as crates.io would, and makes for this machine's processor a
-#                             tarball, packages for Debian and Fedora, an image, what the program is made of (SBOM), for
-#                             all the source, the chart for Kubernetes, the formula for Homebrew and the notes, and the
-#                             checksums of all; in target/release-files if not said
+#                             tarball, packages for Debian and Fedora, an image, packages for Python and Node.js, what the
+#                             program is made of (SBOM), for all the source, the chart for Kubernetes, the formula for
+#                             Homebrew and the notes, and the checksums of all; in target/release-files if not said
 #   release.sh sign FOLDER [KEY]  signs the checksums by GnuPG, with this key or the default one
 #   release.sh notes          what the changelog says of this version
 #
@@ -117,6 +117,7 @@ make_release() {
     if command -v dpkg-deb >/dev/null; then scripts/package-deb.sh "$out"; fi
     if command -v rpmbuild >/dev/null; then scripts/package-rpm.sh "$out"; else echo "release: no rpmbuild, so no rpm" >&2; fi
     scripts/python.sh "$out"
+    if command -v npm >/dev/null; then scripts/node.sh "$out"; else echo "release: no npm, so no package for Node.js" >&2; fi
     sbom "$out"
     source_file "$out"
     chart "$out"
