@@ -2,6 +2,9 @@
 
 // Whether what a program passes is what a call takes. The compiled part is given nothing else.
 
+// Of whatever context: a test's frame may have a Uint8Array of its own.
+const { isUint8Array } = require("node:util").types;
+
 function typeError(what, wanted, given) {
     const shown = given === null ? "null" : typeof given === "object" ? given.constructor?.name ?? "an object" : typeof given;
     return Object.assign(new TypeError(`${what} is ${wanted}, not ${shown}`), { code: "ERR_INVALID_ARG_TYPE" });
@@ -13,7 +16,7 @@ function rangeError(what, wanted, given) {
 
 /** A key, whose length the compiled part checks. */
 function key(given) {
-    if (typeof given === "string" ? hasLoneSurrogate(given) : !(given instanceof Uint8Array)) {
+    if (typeof given === "string" ? hasLoneSurrogate(given) : !isUint8Array(given)) {
         throw typeof given === "string"
             ? rangeError("a key", "text without lone surrogates", JSON.stringify(given))
             : typeError("a key", "a string or a Uint8Array", given);
@@ -37,7 +40,7 @@ function keys(given) {
 
 /** Pairs of keys and values, in a Map or an array, or of an object. */
 function pairs(given) {
-    if (typeof given !== "object" || given === null || given instanceof Uint8Array) {
+    if (typeof given !== "object" || given === null || isUint8Array(given)) {
         throw typeError("items", "a Map, an array of pairs, or an object", given);
     }
     const found = typeof given[Symbol.iterator] === "function" ? [...given] : Object.entries(given);
@@ -108,4 +111,4 @@ function callable(what, given) {
     return given;
 }
 
-module.exports = { typeError, rangeError, key, keys, pairs, seconds, time, count, object, text, callable };
+module.exports = { isUint8Array, typeError, rangeError, key, keys, pairs, seconds, time, count, object, text, callable };

@@ -2,11 +2,11 @@
 
 // Values of JavaScript as bytes, and back. `isText`: `decode` gets a string, else a Buffer.
 
-const { callable, object, typeError } = require("./checks.js");
+const { callable, isUint8Array, object, typeError } = require("./checks.js");
 
 /** Bytes or text as they are. */
 function plain(value) {
-    if (typeof value !== "string" && !(value instanceof Uint8Array)) {
+    if (typeof value !== "string" && !isUint8Array(value)) {
         throw typeError("a value", 'a string or a Uint8Array (the codec "json" takes others)', value);
     }
     return value;

@@ -60,7 +60,7 @@ function made(code, message, carriedOut) {
 
 /** What the compiled part threw, as the error that it is. */
 function thrown(error) {
-    return error.code in CLASSES ? made(error.code, error.message) : error;
+    return Object.hasOwn(CLASSES, error?.code) ? made(error.code, error.message) : error;
 }
 
 function closed() {

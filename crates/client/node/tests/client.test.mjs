@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { describe, test } from "node:test";
+import vm from "node:vm";
 
 import { Client, ASK } from "nuthatch";
 import * as all from "nuthatch";
@@ -103,7 +104,7 @@ for (const way of ["tcp", "shm"]) {
             for (const [number, key] of keys.entries()) {
                 assert.equal(await client.get(key), String(number));
             }
-            await client.set("same", "one");
+            await client.set("same", vm.runInNewContext("Uint8Array.from([111, 110, 101])"));
             assert.equal(await client.get(new Uint8Array(Buffer.from("-same-")).subarray(1, 5)), "one");
             await client.close();
         });

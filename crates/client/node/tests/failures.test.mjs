@@ -101,6 +101,16 @@ test("wrong values, lifetimes and numbers", async () => {
     await assert.rejects(client.flush(-1), range);
     await assert.rejects(client.stats("items\r\nflush_all"), { code: "ERR_NUTHATCH_REFUSED" });
     assert.equal((await client.get("k")).toString(), "kept");
+    const primitive = new Client(server.tcp, {
+        codec: {
+            encode() {
+                throw null;
+            },
+            decode: String,
+        },
+    });
+    await assert.rejects(primitive.set("k", "v"), (error) => error === null);
+    await primitive.close();
     // What JSON cannot read is an error of this call alone.
     await assert.rejects(json.get("k"), SyntaxError);
     await Promise.all([client.close(), json.close()]);

@@ -15,6 +15,8 @@ export class Server {
         this.folder = mkdtempSync(path.join(tmpdir(), "nuthatch-node-"));
         this.shared = path.join(this.folder, "shared");
         this.flags = flags;
+        // However this process ends.
+        process.on("exit", () => this.process?.kill());
     }
 
     static async start(...flags) {
