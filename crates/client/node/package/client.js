@@ -49,6 +49,8 @@ class Client {
     #reader;
     #codec;
     #ttl;
+    /** By what something may be known without a server: its memory, the near cache. */
+    #hasMemory;
     #hasNear;
     /** Calls under way by their numbers: how they are settled, how their answers are read, and the client. */
     #calls = new Map();
@@ -68,7 +70,8 @@ class Client {
         check.text("address", given.address);
         this.#codec = codec(given.codec ?? "buffer");
         this.#ttl = given.ttl === undefined ? Infinity : check.seconds("ttl", given.ttl);
-        this.#hasNear = given.near !== undefined;
+        this.#hasMemory = given.address.startsWith("shm:");
+        this.#hasNear = given.near !== undefined || /[?&]near_ms=/.test(given.address);
         const calls = this.#calls;
         const take = (batch) => Client.#settle(calls, batch);
         try {
@@ -85,8 +88,8 @@ class Client {
     }
 
     async get(key) {
-        const found = this.#read(key);
-        return found === null ? this.#ask(this.#decoded, (number) => this.#native.get(number, key)) : this.#decoded(found);
+        const found = this.#hasMemory || this.#hasNear ? this.#read(key) : null;
+        return found === null ? this.#ask(this.#decoded, (number) => this.#native.get(number, check.key(key))) : this.#decoded(found);
     }
 
     getMany(keys) {
@@ -201,7 +204,7 @@ class Client {
             }
             if (early !== undefined) {
                 check.time("early", early);
-            } else if (!this.#hasNear) {
+            } else if (this.#hasMemory && !this.#hasNear) {
                 // Without bytes it may be the place of a value that is being computed.
                 const found = this.#read(key);
                 if (found !== null && found !== undefined && found.length > 0) {
