@@ -142,16 +142,17 @@ fn all_owned(keys: &[Key]) -> Result<Vec<Vec<u8>>> {
 
 #[napi]
 impl Native {
-    /// Connects nothing yet. `take` gets what comes of calls.
+    /// Connects nothing yet. `take` gets what comes of calls, and short values by `room`.
     #[napi(constructor)]
     pub fn new(
         address: String,
         settings: Settings,
         is_text: bool,
         take: Function<'_, Batch, Unknown<'static>>,
+        room: Buffer,
     ) -> Result<Self> {
         let client = Client::connect_with(&address, settings.into()).map_err(|e| thrown(&e))?;
-        let outbox = Outbox::new(&take, is_text)
+        let outbox = Outbox::new(&take, is_text, room)
             .map_err(|error| napi::Error::new("ERR_NUTHATCH_THREAD", error.reason.clone()))?;
         let outbox = Arc::new(outbox);
         let (sender, calls) = unbounded_channel();

@@ -3,9 +3,11 @@
 //! The thread never touches an object of JavaScript. It puts what came of a call into a list under the call's number, and wakes
 //! the loop if the list was empty; the loop takes the whole list. So what many promises wait for costs one wake-up.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use napi::bindgen_prelude::{Env, Function, Unknown};
+use napi::bindgen_prelude::{Buffer, Env, Function, Unknown};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, sys};
 use nuthatch_client::{Error, Item};
@@ -33,6 +35,8 @@ pub struct Batch {
     pub(crate) answers: Vec<(u32, Answer)>,
     /// Values are strings, else buffers.
     pub(crate) is_text: bool,
+    /// Where the bytes of short values are put, one behind the other.
+    pub(crate) room: Rc<RefCell<Buffer>>,
 }
 
 type Waiting = Arc<Mutex<Vec<(u32, Answer)>>>;
@@ -51,8 +55,13 @@ fn lock(waiting: &Waiting) -> MutexGuard<'_, Vec<(u32, Answer)>> {
 }
 
 impl Outbox {
-    /// `take` gets each batch.
-    pub fn new(take: &Function<'_, Batch, Unknown<'static>>, is_text: bool) -> napi::Result<Self> {
+    /// `take` gets each batch, and reads what is in `room` before it returns.
+    pub fn new(
+        take: &Function<'_, Batch, Unknown<'static>>,
+        is_text: bool,
+        room: Buffer,
+    ) -> napi::Result<Self> {
+        let room = Rc::new(RefCell::new(room));
         let waiting = Waiting::default();
         let taken = waiting.clone();
         let bell = take
@@ -60,20 +69,30 @@ impl Outbox {
             .weak::<true>()
             .build_callback(move |_| {
                 let answers = std::mem::take(&mut *lock(&taken));
-                Ok(Batch { answers, is_text })
+                let room = room.clone();
+                Ok(Batch {
+                    answers,
+                    is_text,
+                    room,
+                })
             })?;
         Ok(Self { waiting, bell })
     }
 
-    pub fn put(&self, number: u32, answer: Answer) {
+    /// Puts an answer, and wakes the loop when the tasks have run that are ready now, so that it takes what they put as well. It is
+    /// called in the thread's runtime.
+    pub fn put(self: &Arc<Self>, number: u32, answer: Answer) {
         let mut waiting = lock(&self.waiting);
         waiting.push((number, answer));
-        let is_first = waiting.len() == 1;
-        drop(waiting);
-        if is_first {
-            // A loop that has ended has nobody to wake.
-            let _ = self.bell.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        if waiting.len() == 1 {
+            let outbox = self.clone();
+            tokio::spawn(async move { outbox.ring() });
         }
+    }
+
+    fn ring(&self) {
+        // A loop that has ended has nobody to wake.
+        let _ = self.bell.call((), ThreadsafeFunctionCallMode::NonBlocking);
     }
 
     /// Whether somebody waits, so that the process may not end.

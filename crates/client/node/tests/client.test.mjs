@@ -139,6 +139,18 @@ test("calls of one tick travel together, and on one connection", async () => {
     await client.close();
 });
 
+test("values of all sizes come together", async () => {
+    const client = new Client(server.tcp);
+    const values = Array.from({ length: 300 }, (_, number) => Buffer.alloc((number * number) % 40_000, number));
+    await Promise.all(values.map((value, number) => client.set(`size${number}`, value)));
+    const found = await Promise.all(values.flatMap((_, number) => [client.get(`size${number}`), client.get("none")]));
+    assert.deepEqual(found, values.flatMap((value) => [value, undefined]));
+    // They are the program's own: what comes later leaves them as they are.
+    await Promise.all(values.map(() => client.get("size7")));
+    assert.deepEqual(found[10], values[5]);
+    await client.close();
+});
+
 test("a near cache answers at once", async () => {
     const client = new Client(server.tcp, { codec: "utf8", near: { ttl: 60, bytes: 1 << 20 } });
     const other = new Client(server.tcp, { codec: "utf8" });
