@@ -13,6 +13,13 @@ use crate::outbox::{Answer, Batch};
 /// Larger values are handed over, smaller ones are copied, which is quicker than to have JavaScript free them.
 const COPIED_MAX: usize = 16 << 10;
 
+/// Kinds of answers, by the same names in `client.js`.
+const DONE: u32 = 0;
+const FAILED: u32 = 1;
+const COMPUTE: u32 = 2;
+const NOT_COMPUTED: u32 = 3;
+const IN_ROOM: u32 = 4;
+
 /// A key: its first bytes, in place, so that a read takes no memory for it.
 pub struct Key {
     bytes: [u8; Self::ROOM],
@@ -167,15 +174,15 @@ impl ToNapiValue for Batch {
             {
                 place.copy_from_slice(bytes);
                 used += bytes.len();
-                told.insert(4)?;
+                told.insert(IN_ROOM)?;
                 told.insert(bytes.len() as u32)?;
                 continue;
             }
             told.insert(match answer {
-                Answer::Failed(_) => 1,
-                Answer::Compute => 2,
-                Answer::NotComputed => 3,
-                _ => 0,
+                Answer::Failed(_) => FAILED,
+                Answer::Compute => COMPUTE,
+                Answer::NotComputed => NOT_COMPUTED,
+                _ => DONE,
             })?;
             match answer {
                 Answer::Done | Answer::Compute | Answer::NotComputed => told.insert(())?,
