@@ -5,17 +5,26 @@
 //!  Idle -> Reads -> Writes -> Idle
 //!              \-> Stopped -> Idle
 //! ```
+//!
+//! A server that stops waits for no script, whether it has written or not: see [`Course::close`].
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
 
 const IDLE: u8 = 0;
 const READS: u8 = 1;
 const WRITES: u8 = 2;
 const STOPPED: u8 = 3;
 
-/// The course of the script that runs. All of it is Relaxed: nothing else is read behind it.
+/// The course of the script that runs.
 #[derive(Debug, Default)]
-pub struct Course(AtomicU8);
+pub struct Course {
+    /// All of it is Relaxed: nothing else is read behind it.
+    state: AtomicU8,
+    /// When all scripts have to end, if the server stops.
+    closing: OnceLock<Instant>,
+}
 
 /// What came of a wish to stop the script that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +40,12 @@ pub enum Stopped {
 impl Course {
     /// A script begins.
     pub fn begin(&self) {
-        self.0.store(READS, Ordering::Relaxed);
+        self.state.store(READS, Ordering::Relaxed);
     }
 
     /// It has ended.
     pub fn end(&self) {
-        self.0.store(IDLE, Ordering::Relaxed);
+        self.state.store(IDLE, Ordering::Relaxed);
     }
 
     /// It is about to write. False if it has been stopped, and must not.
@@ -53,14 +62,25 @@ impl Course {
         }
     }
 
-    /// True if it has to end.
+    /// True if somebody has stopped it.
     pub fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == STOPPED
+        self.state.load(Ordering::Relaxed) == STOPPED
+    }
+
+    /// The server stops: the script that runs, and all others that begin, end at this moment. The first one holds.
+    pub fn close(&self, at: Instant) {
+        let _ = self.closing.set(at);
+    }
+
+    /// True if that moment has come.
+    pub fn is_closed(&self) -> bool {
+        let closing = self.closing.get();
+        closing.is_some_and(|at| *at <= Instant::now())
     }
 
     /// From a script that has only read to another state. Errors: the state that it is in.
     fn changes(&self, to: u8) -> Result<u8, u8> {
-        self.0
+        self.state
             .compare_exchange(READS, to, Ordering::Relaxed, Ordering::Relaxed)
     }
 }

@@ -79,6 +79,8 @@ pub enum Failure {
     TooLong,
     /// It was stopped.
     Stopped,
+    /// The server stops.
+    Closed,
     /// There was no memory for it, or for its answer.
     OutOfMemory,
 }
@@ -169,6 +171,7 @@ impl Interpreter {
         let value = match self.shared.meter.end() {
             Some(End::TooLong) => Err(Failure::TooLong),
             Some(End::Stopped) => Err(Failure::Stopped),
+            Some(End::Closed) => Err(Failure::Closed),
             None => value,
         };
         let steps = self.limits.steps - self.shared.meter.left();

@@ -41,6 +41,8 @@ pub enum End {
     TooLong,
     /// Somebody stopped it.
     Stopped,
+    /// The server stops.
+    Closed,
 }
 
 /// The steps of the script that runs.
@@ -96,6 +98,8 @@ impl Meter {
         self.left.set(left.saturating_sub(steps));
         let end = if self.course.is_stopped() {
             End::Stopped
+        } else if self.course.is_closed() {
+            End::Closed
         } else if left <= steps {
             End::TooLong
         } else {

@@ -513,6 +513,27 @@ fn a_script_that_is_stopped_ends() {
     assert_eq!(error("error(5)"), "ERR user_script:1: 5");
 }
 
+/// It has written, so nobody may stop it; but a server that stops does not wait for it. Nor for those behind it.
+#[test]
+fn scripts_end_when_the_server_stops() {
+    let course = std::sync::Arc::new(Course::default());
+    let limits = Limits {
+        steps: 1 << 40,
+        ..LIMITS
+    };
+    let mut lua = Interpreter::new(limits, ("7.4.0", 0), std::sync::Arc::clone(&course)).unwrap();
+    course.begin();
+    assert!(course.writes());
+    course.close(std::time::Instant::now() + std::time::Duration::from_millis(50));
+    assert_eq!(run_in(&mut lua, "return 1"), Ok(Value::Integer(1)));
+    for _ in 0..2 {
+        let said = run_in(&mut lua, "while true do pcall(redis.call, 'ok') end");
+        assert_eq!(said, Err(Failure::Closed));
+        course.end();
+        course.begin();
+    }
+}
+
 /// Numbers at the borders of what integers hold.
 const NUMBERS: &[&str] = &[
     "0",

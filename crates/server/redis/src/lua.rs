@@ -101,8 +101,12 @@ impl Call {
             if self.steps > allowed.steps {
                 return Err(Error::SCRIPT_STEPS);
             }
-            if cx.shared.scripting.running.is_stopped() {
+            let running = &cx.shared.scripting.running;
+            if running.is_stopped() {
                 return Err(Error::SCRIPT_KILLED);
+            }
+            if running.is_closed() {
+                return Err(Error::SCRIPT_CLOSED);
             }
         }
         Ok(())
@@ -224,6 +228,7 @@ fn error_of(failure: &Failure) -> Error<'_> {
         Failure::Error(words) => Error::Script(words),
         Failure::TooLong => Error::SCRIPT_STEPS,
         Failure::Stopped => Error::SCRIPT_KILLED,
+        Failure::Closed => Error::SCRIPT_CLOSED,
         Failure::OutOfMemory => Error::SCRIPT_MEMORY,
     }
 }

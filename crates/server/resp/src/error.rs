@@ -345,6 +345,8 @@ impl Error<'static> {
     /// A script was stopped by SCRIPT KILL.
     pub const SCRIPT_KILLED: Self =
         Error::Words("ERR Error running script: Script killed by user with SCRIPT KILL.");
+    /// A script was still running when the server's end came.
+    pub const SCRIPT_CLOSED: Self = Error::Words("ERR the script was ended: the server stops");
     /// SCRIPT LOAD of one more than there is room for.
     pub const SCRIPTS_TOO_MANY: Self = Error::Words(
         "ERR there is no room for another script: SCRIPT FLUSH makes room, EVAL needs none",

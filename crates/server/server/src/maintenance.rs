@@ -15,6 +15,7 @@ use nuthatch_state::telemetry::counters::WorkerCounters;
 use nuthatch_state::telemetry::watch::Kind;
 
 use crate::leftovers::Leftovers;
+use crate::worker::DRAIN;
 
 /// Items that a step looks at: few enough that no worker waits noticeably.
 const BUDGET: usize = 2048;
@@ -60,6 +61,8 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
             .shutdown
             .sleep(if more { PAUSE_BUSY } else { PAUSE_IDLE });
     }
+    // A worker whose script runs sees nothing of the stop.
+    shared.scripting.running.close(Instant::now() + DRAIN);
     drop(ManuallyDrop::into_inner(handle));
 }
 

@@ -54,9 +54,19 @@ impl Running {
         Arc::clone(&self.course)
     }
 
-    /// True if the script that runs has to end.
+    /// True if somebody has stopped the script that runs.
     pub fn is_stopped(&self) -> bool {
         self.course.is_stopped()
+    }
+
+    /// The server stops: from this moment on scripts end, also those that have written.
+    pub fn close(&self, at: Instant) {
+        self.course.close(at);
+    }
+
+    /// True if that moment has come.
+    pub fn is_closed(&self) -> bool {
+        self.course.is_closed()
     }
 
     /// True if a script runs.

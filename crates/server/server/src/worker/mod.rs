@@ -50,7 +50,7 @@ pub(crate) const WAKE: Token = Token(usize::MAX);
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// How long a stopping worker tries to send what is unsent.
-const DRAIN: Duration = Duration::from_millis(700);
+pub(crate) const DRAIN: Duration = Duration::from_millis(700);
 
 /// How often a stopping worker looks whether it may end.
 const DRAIN_STEP: Duration = Duration::from_millis(20);

@@ -294,6 +294,37 @@ fn a_script_is_isolated() {
     });
 }
 
+const BUSY: &str =
+    "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+
+/// Waits for a script to run for long. Which of these another worker serves than that of the script.
+fn until_one_hears_busy(clients: &mut [Client]) -> usize {
+    loop {
+        let free = clients.iter_mut().position(|client| {
+            client.send(line("GET k"));
+            pause();
+            client.has_input() && client.line() == BUSY
+        });
+        if let Some(free) = free {
+            return free;
+        }
+    }
+}
+
+/// Also one that has written, which SCRIPT KILL does not end, and those that wait behind it.
+#[test]
+fn a_server_stops_though_scripts_run() {
+    let server = Fixture::with(with_lua(FOREVER), Wants::default());
+    let mut clients: Vec<Client> = (0..8).map(|_| server.redis_client()).collect();
+    let mut runners: Vec<Client> = (0..4).map(|_| server.redis_client()).collect();
+    let text = "redis.call('SET', 'k', 'v') while true do pcall(redis.call, 'GET', 'k') end";
+    for runner in &mut runners {
+        runner.send(eval(text, "1 k").repeat(3));
+    }
+    until_one_hears_busy(&mut clients);
+    server.stop();
+}
+
 #[test]
 fn others_hear_that_a_script_runs_and_stop_it() {
     let server = Fixture::with(with_lua(FOREVER), Wants::default());
@@ -304,20 +335,9 @@ fn others_hear_that_a_script_runs_and_stop_it() {
     }
     let mut runner = server.redis_client();
     runner.send(eval("while true do redis.call('GET', 'k') end", "1 k"));
-    let busy =
-        "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
-    let free = loop {
-        let free = clients.iter_mut().position(|client| {
-            client.send(line("GET k"));
-            pause();
-            client.has_input() && client.line() == busy
-        });
-        if let Some(free) = free {
-            break free;
-        }
-    };
+    let free = until_one_hears_busy(&mut clients);
     // None of these puts the worker to sleep until the script has ended.
-    let said = format!("{busy}\r\n");
+    let said = format!("{BUSY}\r\n");
     for command in [
         "MGET k k k",
         "EXISTS k k",
