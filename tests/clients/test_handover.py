@@ -333,6 +333,55 @@ def test_a_successor_that_fails_takes_nothing(start, tmp_path, port):
     assert second.end() == 0
 
 
+def test_scripts_do_not_hold_up_the_next(start, tmp_path, port):
+    """Who waits for a script waits for its worker, and meanwhile nobody is served."""
+    control = tmp_path / "control"
+    flags = ["-l", "127.0.0.1", "-p", "-1", "--redis-port", str(port), "--handover", str(control), "-t", "2", "--lua"]
+    flags += ["-o", "lua_steps=1000000,lua_busy=1"]
+    ended = []
+
+    def run(key):
+        script = "redis.call('SET', KEYS[1], 'v') while true do pcall(redis.call, 'GET', KEYS[1]) end"
+        try:
+            redis.Redis(port=port, retry=None).eval(script, 2, key, "other")
+        except redis.RedisError as error:
+            ended.append(str(error))
+
+    def running(*keys):
+        threads = [threading.Thread(target=run, args=(key,)) for key in keys]
+        for thread in threads:
+            thread.start()
+        while True:
+            try:
+                redis.Redis(port=port, retry=None, socket_timeout=0.3).get("k")
+            except redis.ResponseError as error:
+                assert "busy running a script" in str(error)
+                return threads
+            except redis.TimeoutError:
+                pass  # The worker of the script has it.
+
+    first = start(*flags)
+    threads = running("a")
+    fails = Successor(control)
+    fails.hear_all()
+    fails.say(b"ready")
+    assert fails.socket.recv(8, socket.MSG_WAITALL) == b"NUTHATCH"
+    threads[0].join()
+    fails.socket.close()
+    first.until("this server goes on")
+    # So do its scripts, longer than the one above was waited for.
+    long = "local n = 0 repeat n = n + 1 until n % 1000 == 0 and redis.call('TIME')[1] - ARGV[1] > 2 return n"
+    assert redis.Redis(port=port).eval(long, 0, int(time.time())) > 0
+    threads = running("b", "c", "d")
+    second = start(*flags)
+    assert first.process.wait() == 0
+    for thread in threads:
+        thread.join()
+    assert len(ended) == 4
+    assert redis.Redis(port=port).get("a") == b"v"
+    assert second.end() == 0
+
+
 def test_a_second_successor_is_refused_at_once(start, tmp_path, port):
     control = tmp_path / "control"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control)]

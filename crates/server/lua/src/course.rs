@@ -6,11 +6,10 @@
 //!              \-> Stopped -> Idle
 //! ```
 //!
-//! A server that stops waits for no script, whether it has written or not: see [`Course::close`].
+//! A server that stops or is replaced waits for no script, whether it has written or not: see [`Course::close`].
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const IDLE: u8 = 0;
 const READS: u8 = 1;
@@ -18,12 +17,27 @@ const WRITES: u8 = 2;
 const STOPPED: u8 = 3;
 
 /// The course of the script that runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Course {
     /// All of it is Relaxed: nothing else is read behind it.
     state: AtomicU8,
-    /// When all scripts have to end, if the server stops.
-    closing: OnceLock<Instant>,
+    /// The moment from which the other counts.
+    epoch: Instant,
+    /// When all scripts have to end, in milliseconds.
+    closing: AtomicU64,
+}
+
+/// A moment that does not come.
+const NEVER: u64 = u64::MAX;
+
+impl Default for Course {
+    fn default() -> Self {
+        Self {
+            state: AtomicU8::new(IDLE),
+            epoch: Instant::now(),
+            closing: AtomicU64::new(NEVER),
+        }
+    }
 }
 
 /// What came of a wish to stop the script that runs.
@@ -67,15 +81,28 @@ impl Course {
         self.state.load(Ordering::Relaxed) == STOPPED
     }
 
-    /// The server stops: the script that runs, and all others that begin, end at this moment. The first one holds.
-    pub fn close(&self, at: Instant) {
-        let _ = self.closing.set(at);
+    /// The script that runs, and all others that begin, have so long.
+    pub fn close(&self, patience: Duration) {
+        let at = self.now().saturating_add(patience.as_millis() as u64);
+        // Release: pairs with the swap in `reopen`.
+        self.closing.store(at, Ordering::Release);
     }
 
-    /// True if that moment has come.
+    /// Scripts have their usual time again. What led others to call [`Course::close`] before is visible behind this.
+    pub fn reopen(&self) {
+        // Acquire: pairs with the store in `close`.
+        self.closing.swap(NEVER, Ordering::Acquire);
+    }
+
+    /// True if they have none any more.
     pub fn is_closed(&self) -> bool {
-        let closing = self.closing.get();
-        closing.is_some_and(|at| *at <= Instant::now())
+        // Relaxed: nothing else is read behind it.
+        let at = self.closing.load(Ordering::Relaxed);
+        at != NEVER && at <= self.now()
+    }
+
+    fn now(&self) -> u64 {
+        self.epoch.elapsed().as_millis() as u64
     }
 
     /// From a script that has only read to another state. Errors: the state that it is in.

@@ -62,7 +62,7 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
             .sleep(if more { PAUSE_BUSY } else { PAUSE_IDLE });
     }
     // A worker whose script runs sees nothing of the stop.
-    shared.scripting.running.close(Instant::now() + DRAIN);
+    shared.scripting.running.close(DRAIN);
     drop(ManuallyDrop::into_inner(handle));
 }
 

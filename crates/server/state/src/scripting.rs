@@ -59,12 +59,17 @@ impl Running {
         self.course.is_stopped()
     }
 
-    /// The server stops: from this moment on scripts end, also those that have written.
-    pub fn close(&self, at: Instant) {
-        self.course.close(at);
+    /// The server stops, or another one takes over: scripts have so long, also those that have written.
+    pub fn close(&self, patience: Duration) {
+        self.course.close(patience);
     }
 
-    /// True if that moment has come.
+    /// No other has taken over. What [`close`](Self::close) was called for before this is visible to the caller.
+    pub fn reopen(&self) {
+        self.course.reopen();
+    }
+
+    /// True if scripts have no time any more.
     pub fn is_closed(&self) -> bool {
         self.course.is_closed()
     }

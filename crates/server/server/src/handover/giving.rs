@@ -23,6 +23,7 @@ use super::{ALIVE, CONTROL, HELLO, Named, PATIENCE_OF_CLIENTS};
 use crate::persistence::circumstances;
 use crate::sharing;
 use crate::unix_path::UnixPath;
+use crate::worker::DRAIN;
 
 /// Successors that wait: more than one at a time is a mistake.
 const BACKLOG: i32 = 4;
@@ -271,6 +272,8 @@ impl Offer {
         let begun = Instant::now();
         tracing::info!("handover: nothing more is accepted");
         let threads = shared.config.threads.get();
+        let scripts = &shared.scripting.running;
+        scripts.close(DRAIN);
         let given = match shared.pause.begin(threads, &shared.shutdown) {
             // Unwind safe: who gives only reads the items. After a panic the pause has to end, too: a server that pauses
             // cannot end, and so not save.
@@ -282,6 +285,11 @@ impl Offer {
         match given {
             Ok(Ok(_)) => shared.shutdown.request(),
             _ => shared.pause.take_back(),
+        }
+        scripts.reopen();
+        if shared.shutdown.is_requested() {
+            // It may have been closed for that before.
+            scripts.close(DRAIN);
         }
         shared.pause.end(&shared.shutdown);
         let items = given.unwrap_or_else(|panic| resume_unwind(panic))?;
