@@ -221,3 +221,21 @@ def test_users_are_shown_to_administrators(tmp_path):
             client.acl_getuser("web")
     finally:
         assert server.end() == 0
+
+
+@pytest.mark.parametrize("watches", ["", "WATCH other|"])
+@pytest.mark.parametrize("behind", [0, 1, 3000])
+def test_who_ends_itself_in_a_transaction_carries_it_out(ours, watches, behind):
+    """Redis does, too, but does not answer it."""
+    ask(ours, "DEL", "counted")
+    counted = "INCR counted|" * behind
+    conversation = f"{watches}MULTI|CLIENT KILL SKIPME no USER default ADDR %s:%d|{counted}EXEC|INCR counted"
+    with socket.create_connection(("127.0.0.1", ours.port)) as victim:
+        said = conversation % victim.getsockname()
+        victim.sendall(b"".join(map(line, said.split("|"))))
+        answers = b""
+        while more := victim.recv(1 << 16):
+            answers += more
+    numbers = "".join(f":{number}\r\n" for number in range(1, behind + 1))
+    assert answers.endswith(b"*%d\r\n:1\r\n" % (behind + 1) + numbers.encode())
+    assert ask(ours, "INCRBY", "counted", "0") == b":%d\r\n" % behind

@@ -16,7 +16,7 @@ use crate::session::DEFAULT_USER;
 const STEP: usize = 64;
 
 /// CLIENT KILL.
-pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kill<'_>) {
+pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, kill: &Kill<'_>) {
     if !cx.may(Action::KillClients) {
         return phase.writer(turn).error(&Error::KILL_FORBIDDEN);
     }
@@ -50,8 +50,17 @@ pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kil
         _ if kill.by_address => writer.ok(),
         count => writer.integer(count),
     }
-    // After the answer.
-    turn.closing |= own_too;
+    if own_too {
+        end_own(turn, phase);
+    }
+}
+
+/// Closes the connection after the answer, or after the transaction of which this is a part.
+fn end_own(turn: &mut Turn, phase: &mut Phase) {
+    match &mut phase.session {
+        Some(session) if session.more => session.ends = true,
+        _ => turn.closing = true,
+    }
 }
 
 /// Has a connection closed by its worker. False if that is done already.

@@ -34,6 +34,8 @@ pub struct Session {
     pub no_touch: bool,
     /// Others are queued behind the one that is being executed.
     pub more: bool,
+    /// It is closed when its queued requests are executed.
+    pub ends: bool,
 }
 
 impl Session {

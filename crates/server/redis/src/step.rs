@@ -160,6 +160,7 @@ fn replay(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow 
     }
     if let Some(session) = &mut phase.session {
         session.more = false;
+        turn.closing |= session.ends && !session.has_replay();
     }
     match is_starved {
         true => Flow::Next,
