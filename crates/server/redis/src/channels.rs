@@ -25,6 +25,8 @@ pub fn command(
             // Each name is compared, whether it matches or not.
             cx.work.add(Work::of_places(names.len()));
             if let Some(glob) = pattern.map(Glob::new) {
+                let bytes: usize = names.iter().map(|name| name.len()).sum();
+                cx.work.add(Work::of_bytes(bytes).times(glob.words()));
                 names.retain(|name| glob.matches(name));
             }
             cx.work.add(Work::of_commands(names.len()));

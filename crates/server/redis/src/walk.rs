@@ -32,6 +32,15 @@ const SCAN_PLACES: usize = 16 << 10;
 /// Places that a SCAN looks at in one go where there are no items.
 const SCAN_STRIDE: usize = 1 << 10;
 
+/// The most bytes of keys that a SCAN compares, as often as its pattern has words: then it has done the work of a turn.
+const SCAN_BYTES: usize = 1 << 20;
+
+/// Of so many places as many as are looked at in one go, if their keys are compared with a pattern of so many words. Keys
+/// may have 64 KiB, and patterns 16 words.
+fn at_once(places: usize, words: usize) -> usize {
+    (places / (words * words)).max(4)
+}
+
 /// Places that the first step of a RANDOMKEY looks at. The next begins behind them, so a larger number would leave more
 /// items out.
 const RANDOM_STEP: usize = 64;
@@ -198,7 +207,7 @@ impl Search {
         version: Version,
     ) -> Result<bool, TryReserveError> {
         let (places, weight) = match self {
-            Self::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
+            Self::Keys { pattern, .. } => (at_once(KEYS_STEP, pattern.words()), pattern.words()),
             Self::Each { .. } => (STRIDE, 1),
             Self::Any { step, .. } => (*step, 1),
         };
@@ -361,15 +370,20 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
     let mut found = 0;
     let mut keys = Vec::new();
     let budget = scan.count.min(SCAN_MAX) as usize;
-    let (mut looked_at, mut places, mut stride) = (0, 0, budget);
-    let mut shown = 0;
+    let weight = pattern.as_ref().map_or(1, Glob::words);
+    let few = at_once(budget, weight).min(budget);
+    let many = at_once(SCAN_STRIDE.max(budget), weight);
+    let (mut looked_at, mut places, mut stride) = (0, 0, few);
+    let (mut shown, mut compared) = (0, 0);
     while let Some(cursor) = next
         && looked_at < budget
         && places < SCAN_PLACES
+        && compared * weight < SCAN_BYTES
     {
         let before = looked_at;
         next = cx.handle.visit(cx.now, cursor, stride, &mut |visit| {
             looked_at += 1;
+            compared += visit.key.len();
             shown += visit.key.len() + visit.value.len();
             let (its, name) = Namespace::split(visit.key);
             let wanted = its == own && pattern.as_ref().is_none_or(|pattern| pattern.matches(name));
@@ -380,8 +394,8 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
         });
         places += stride;
         stride = match looked_at == before {
-            true => (2 * stride).min(SCAN_STRIDE.max(budget)),
-            false => budget,
+            true => (2 * stride).min(many),
+            false => few,
         };
     }
     let number = next.map_or(0, |next| scans.keep(next));
@@ -390,7 +404,6 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
     writer.bulk(number.to_string().as_bytes());
     writer.array(found);
     turn.output.text().extend_from_slice(&keys);
-    let weight = pattern.as_ref().map_or(1, Glob::words);
     turn.spend(Work::of_places(places).times(weight));
     turn.spend(Work::of_bytes(shown).times(weight));
 }

@@ -1,5 +1,7 @@
 //! Keys of Redis' clients that are longer than those of memcached's: up to 64 KiB, as far as the engine takes them.
 
+use std::collections::HashSet;
+
 use super::client::Client;
 use super::fixture::{Fixture, Wants};
 use super::redis::{ask, both, line, request};
@@ -143,4 +145,37 @@ fn a_script_has_a_long_key() {
         );
     }
     ask(&mut client, &line("DBSIZE"), b":0\r\n");
+}
+
+/// Of keys like these a SCAN compares few, whatever its COUNT, and meets them all the same: others wait for it.
+#[test]
+fn a_scan_compares_few_long_keys_with_a_long_pattern() {
+    const KEYS: usize = 100;
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let len = longest(&mut client).min(40_000);
+    let key = |number: usize| format!("{number:k>len$}");
+    for number in 0..KEYS {
+        let said = request(&[b"SET", key(number).as_bytes(), b"v"]);
+        ask(&mut client, &said, b"+OK\r\n");
+    }
+    let pattern = format!("{}*", "?".repeat(len.min(1000) - 3));
+    let (mut cursor, mut found) = ("0".to_owned(), HashSet::new());
+    loop {
+        let words = ["SCAN", &cursor, "MATCH", &pattern, "COUNT", "1000"];
+        client.send(request(&words.map(str::as_bytes)));
+        assert_eq!(client.line(), "*2");
+        client.line();
+        cursor = client.line();
+        let count: usize = client.line()[1..].parse().unwrap();
+        assert!(count <= KEYS / 4 || len <= 250, "{count} at once");
+        for _ in 0..count {
+            client.line();
+            found.insert(client.line());
+        }
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert!(found == HashSet::from_iter((0..KEYS).map(key)));
 }
