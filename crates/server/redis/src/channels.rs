@@ -4,10 +4,12 @@ use nuthatch_channels::subscriptions::Full;
 use nuthatch_commands::context::Context;
 use nuthatch_commands::turn::Turn;
 use nuthatch_commands::work::Work;
-use nuthatch_resp::{ChannelCommand, ChannelKind, Error, Glob, Publish, Values, Writer};
+use nuthatch_resp::{ChannelCommand, ChannelKind, Error, Publish, Values, Writer};
 
+use crate::channel_names::ChannelNames;
 use crate::delivery;
 use crate::phase::Phase;
+use crate::walk::Walk;
 
 /// Executes `command`.
 pub fn command(
@@ -21,13 +23,10 @@ pub fn command(
         ChannelCommand::Unsubscribe(kind, names) => unsubscribe(cx, turn, phase, kind, names),
         ChannelCommand::Publish(message) => publish(cx, turn, phase, &message, message.text),
         ChannelCommand::Names(kind, pattern) => {
-            let mut names = cx.shared.channels.names(kind);
-            // Each name is compared, whether it matches or not.
+            let names = cx.shared.channels.names(kind);
             cx.work.add(Work::of_places(names.len()));
-            if let Some(glob) = pattern.map(Glob::new) {
-                let bytes: usize = names.iter().map(|name| name.len()).sum();
-                cx.work.add(Work::of_bytes(bytes).times(glob.words()));
-                names.retain(|name| glob.matches(name));
+            if let Some(pattern) = pattern {
+                return phase.begin_walk(Walk::Channels(ChannelNames::new(names, pattern)));
             }
             cx.work.add(Work::of_commands(names.len()));
             let mut writer = phase.writer(turn);

@@ -33,6 +33,7 @@ mod acl;
 mod answered;
 mod auth;
 mod busy;
+mod channel_names;
 mod channels;
 mod clients;
 mod collect;

@@ -188,7 +188,7 @@ fn advance<'a>(
         State::Requests => request::take(cx, turn, phase, reader),
         State::Drop(_) => drop_rest(turn, phase, reader),
         State::Collect(_) => collect::go_on(cx, turn, phase, reader),
-        State::Walk(walk) if walk.is_of_clients() => walk_on(cx, turn, phase),
+        State::Walk(walk) if walk.is_beside_items() => walk_on(cx, turn, phase),
         // What follows waits for the engine.
         _ if turn.in_batch == 0 && busy::puts_off(cx, turn) => Flow::Next,
         State::Many(_) => many::go_on(cx, turn, phase, reader),

@@ -1,4 +1,5 @@
-//! KEYS, SCAN, RANDOMKEY, DBSIZE: walks over the items; CLIENT LIST, a walk over the connections.
+//! KEYS, SCAN, RANDOMKEY, DBSIZE: walks over the items; CLIENT LIST, a walk over the connections; PUBSUB CHANNELS, one over
+//! names.
 
 use std::collections::{HashSet, TryReserveError};
 
@@ -13,6 +14,7 @@ use nuthatch_state::keyspace::{self, Count};
 use nuthatch_state::scans::Position;
 use nuthatch_state::telemetry::connections::Info;
 
+use crate::channel_names::ChannelNames;
 use crate::clients;
 
 /// Places that a step of a KEYS looks at.
@@ -62,6 +64,8 @@ pub enum Walk {
         listed: Listed,
         text: String,
     },
+    /// PUBSUB CHANNELS with a pattern.
+    Channels(ChannelNames),
 }
 
 /// The connections that a CLIENT LIST shows.
@@ -127,14 +131,15 @@ pub enum Purpose {
 
 impl Walk {
     /// True if it looks at no item.
-    pub fn is_of_clients(&self) -> bool {
-        matches!(self, Self::Clients { .. })
+    pub fn is_beside_items(&self) -> bool {
+        matches!(self, Self::Clients { .. } | Self::Channels(_))
     }
 
     pub fn memory(&self) -> usize {
         let walked = match self {
             Self::Items { search, .. } => search.memory(),
             Self::Clients { listed, text, .. } => text.capacity() + listed.memory(),
+            Self::Channels(names) => names.memory(),
         };
         size_of::<Self>() + walked
     }
@@ -147,6 +152,7 @@ impl Walk {
     ) -> Result<bool, TryReserveError> {
         match self {
             Self::Items { cursor, search } => search.step(cx, cursor, version),
+            Self::Channels(names) => names.step(cx),
             Self::Clients {
                 place,
                 listed,
@@ -174,6 +180,7 @@ impl Walk {
     pub fn answer(self, cx: &Context<'_, '_>, turn: &mut Turn, version: Version) {
         match self {
             Self::Items { cursor, search } => search.answer(cx, turn, version, cursor),
+            Self::Channels(names) => names.answer(turn, version),
             Self::Clients { text, .. } => {
                 match turn.makes_room(text.len()) {
                     true => Writer::new(turn.output.text(), version).text(&text),

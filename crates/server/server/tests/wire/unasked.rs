@@ -1,5 +1,7 @@
 //! What clients are sent unasked: messages of channels, and that keys have changed.
 
+use std::collections::HashSet;
+
 use super::client::Client;
 use super::fixture::{Fixture, Wants, any_port, config};
 use super::redis::{ask, both, line, request};
@@ -666,4 +668,48 @@ fn a_redirection_is_broken_only_by_the_end_of_its_connection() {
     hello(&mut target);
     change(&mut near);
     target.expect(told("k"));
+}
+
+/// A pattern is compared with some names at a time, while others are served, also within a transaction.
+#[test]
+fn many_channels_are_looked_through_by_a_pattern() {
+    const NAMES: usize = 1000;
+    let server = Fixture::with(both(), Wants::default());
+    let mut subscriber = server.redis_client();
+    for number in 0..NAMES {
+        let name = format!("{}:{number}", number % 3);
+        subscriber.send(request(&[b"SUBSCRIBE", name.as_bytes()]));
+        subscriber.expect(format!(
+            "*3\r\n$9\r\nsubscribe\r\n${}\r\n{name}\r\n:{}\r\n",
+            name.len(),
+            number + 1
+        ));
+    }
+    let mut client = server.redis_client();
+    let looks = [
+        ("CHANNELS 1:*", 333),
+        ("CHANNELS *", NAMES),
+        ("CHANNELS", NAMES),
+        ("CHANNELS none*", 0),
+        ("SHARDCHANNELS *", 0),
+    ];
+    client.send(line("MULTI"));
+    client.expect("+OK\r\n");
+    for (look, _) in looks {
+        client.send(line(&format!("PUBSUB {look}")));
+        client.expect("+QUEUED\r\n");
+    }
+    client.send(line("EXEC"));
+    client.expect(format!("*{}\r\n", looks.len()));
+    let mut names_of = |look: &str, count: usize| {
+        assert_eq!(client.line(), format!("*{count}"), "{look}");
+        let names = (0..count).map(|_| (client.line(), client.line()).1);
+        HashSet::from_iter(names)
+    };
+    for (look, count) in looks {
+        let names: HashSet<String> = names_of(look, count);
+        assert_eq!(names.len(), count);
+        let is_meant = |name: &String| name.starts_with("1:") || look != "CHANNELS 1:*";
+        assert!(names.iter().all(is_meant));
+    }
 }
