@@ -3,6 +3,9 @@
 //! The bell is a pair of connected sockets, one for each process. A byte rings; the end of its stream tells that the other
 //! process has gone, however it ended. Each process has a socket of its own, whose flags the other cannot change: an
 //! eventfd would be one file for both, and a client that makes it full and blocking would stop the server's thread at it.
+//!
+//! One thread of a side may sleep at the bell while another one writes. So only reads rise and take rings out of the bell
+//! (`sleep.rs`, invariants 2 and 3).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -10,6 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nuthatch_base::memory::Mapped;
 
 use crate::sleep::{Sleep, Want};
@@ -31,7 +35,7 @@ pub struct End {
     sleep: Sleep,
     bell: UnixStream,
     /// It has asked to be woken, and has not read since: the other side may have rung.
-    asleep: bool,
+    is_asleep: bool,
     is_broken: bool,
 }
 
@@ -66,7 +70,7 @@ impl End {
             output: Producer::new(Arc::clone(&memory), side),
             sleep: Sleep::new(memory, side),
             bell,
-            asleep: false,
+            is_asleep: false,
             is_broken: false,
         })
     }
@@ -91,7 +95,7 @@ impl End {
     /// From now on the other side rings for what it does. The caller looks behind this at what is there, and sleeps at
     /// its bell only if that is nothing.
     pub fn announce(&mut self, want: Want) {
-        self.asleep = true;
+        self.is_asleep = true;
         self.sleep.announce(want);
     }
 
@@ -105,10 +109,15 @@ impl End {
         !has_some
     }
 
-    /// This side has woken: the other need not ring. Reads and writes do this by themselves.
+    /// True if somebody of this side may sleep at the bell: since the last announcement it has not read.
+    pub fn is_asleep(&self) -> bool {
+        self.is_asleep
+    }
+
+    /// This side has woken: the other need not ring.
     #[cold]
-    pub fn rise(&mut self) {
-        self.asleep = false;
+    fn rise(&mut self) {
+        self.is_asleep = false;
         self.sleep.rise();
         // One read, of one byte most often. What is more the next one finds; and the end, which is found again, too.
         let _ = (&self.bell).read(&mut [0; RINGS]);
@@ -135,6 +144,11 @@ impl End {
         self.bell.shutdown(Shutdown::Write)
     }
 
+    /// The same, and this side reads the end, too: who sleeps at its bell wakes.
+    pub fn shut_down(&self) -> io::Result<()> {
+        self.bell.shutdown(Shutdown::Both)
+    }
+
     /// What a read finds in an empty ring: the end of the stream if the other side has gone, and nothing if not.
     #[cold]
     fn read_empty(&mut self, room: &mut [u8]) -> io::Result<usize> {
@@ -146,13 +160,14 @@ impl End {
         self.judge(read)
     }
 
-    /// Why a write finds no room: the other side does not read, or has gone.
+    /// Why a write finds no room: the other side does not read, or has gone. The bell stays as it is.
     #[cold]
     fn write_full(&self) -> io::Error {
-        match self.silence() {
-            Ok(true) => ErrorKind::WouldBlock.into(),
-            Ok(false) => ErrorKind::BrokenPipe.into(),
-            Err(error) => error,
+        let mut bells = [PollFd::new(self.bell(), PollFlags::empty())];
+        match poll(&mut bells, PollTimeout::ZERO) {
+            Ok(0) => ErrorKind::WouldBlock.into(),
+            Ok(_) => ErrorKind::BrokenPipe.into(),
+            Err(error) => error.into(),
         }
     }
 
@@ -163,10 +178,7 @@ impl End {
 
     /// Errors: the other side broke the protocol before.
     #[inline]
-    fn check(&mut self) -> io::Result<()> {
-        if self.asleep {
-            self.rise();
-        }
+    fn check(&self) -> io::Result<()> {
         match self.is_broken {
             false => Ok(()),
             true => Err(broken(Broken)),
@@ -199,6 +211,9 @@ impl End {
 impl Read for End {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.check()?;
+        if self.is_asleep {
+            self.rise();
+        }
         let read = self.input.read(room);
         match self.judge(read)? {
             0 if room.is_empty() => Ok(0),

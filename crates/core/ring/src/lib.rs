@@ -3,6 +3,7 @@
 //! * [`stream`]: one direction: a ring of bytes, its [`Producer`] and its [`Consumer`].
 //! * [`sleep`]: how one side waits for the other.
 //! * [`End`]: both directions and the bell, as one of the two processes has them.
+//! * [`Served`], [`Called`]: an end as the server has it, and as the threads of a client share it.
 //!
 //! ```text
 //!  word 0     16        32        48        64           80           96 ...               96 + BYTES / 8
@@ -29,6 +30,11 @@ mod absent;
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
+mod called;
+#[cfg(all(
+    target_os = "linux",
+    not(any(loom, miri, nuthatch_unix, nuthatch_portable))
+))]
 mod end;
 #[cfg(unix)]
 mod served;
@@ -45,6 +51,11 @@ use std::fmt;
     ))
 ))]
 pub use absent::{End, Offer};
+#[cfg(all(
+    target_os = "linux",
+    not(any(loom, miri, nuthatch_unix, nuthatch_portable))
+))]
+pub use called::Called;
 #[cfg(all(
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))

@@ -1,8 +1,14 @@
 //! How one side waits for the other: it says in a word for what it waits, looks again, and sleeps. The other looks at the
 //! word behind each change, and wakes it.
 //!
-//! Invariant: a side does not sleep on once what it waits for has happened. It stores the word, makes a fence and looks at
-//! the ring; the other stores to the ring, makes a fence and looks at the word. One of the two sees the other's store.
+//! Invariants:
+//!
+//! 1. A side does not sleep on once what it waits for has happened. It stores the word, makes a fence and looks at the
+//!    ring; the other stores to the ring, makes a fence and looks at the word. One of the two sees the other's store.
+//! 2. The word stands until the other side has rung, or this side reads. A write leaves it: the thread that sleeps may be
+//!    another one. It may only add to it, and then looks at the ring again, as in 1.
+//! 3. At most one thread of a side sleeps at its bell, and only reads take rings out of it. So who sleeps, or is about to,
+//!    finds the ring that is meant for it.
 //!
 //! The word is a promise to be woken, and nothing else hangs on it: who lies there is woken too often or not at all, and
 //! only itself waits for that.
