@@ -6,20 +6,17 @@
 //! ```
 
 use std::error::Error;
-use std::io::{ErrorKind, IoSliceMut, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nuthatch_cuckoo::layout::EightWay;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_direct::Direct;
 use nuthatch_engine::Engine;
-use nuthatch_engine::sharing::{Asks, WELCOME_BYTES, check_answer, hello};
-use nuthatch_ring::{End, Offer, Want};
+use nuthatch_ring::{End, Want};
 use nuthatch_server::{Config, Listen, Server};
 
 const SET: &[u8] = b"set key 0 0 32\r\n0123456789abcdef0123456789abcdef\r\n";
@@ -39,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Config::default()
     };
     let server = Server::start(config, engine.any())?;
-    let (_stream, mut ring) = connect(&shared)?;
+    let (_direct, mut ring) = Direct::connect_with_ring(&shared, Duration::from_secs(5))?;
     let mut socket = UnixStream::connect(&unix)?;
     for (name, awake, sets, pause) in [
         (
@@ -125,28 +122,4 @@ fn by_end(end: &mut End, awake: Duration) {
         }
     }
     assert_eq!(answer, STORED);
-}
-
-fn connect(shared: &Path) -> Result<(UnixStream, End), Box<dyn Error>> {
-    let mut stream = UnixStream::connect(shared)?;
-    stream.write_all(&hello(Asks::Ring))?;
-    let mut answer = [0; WELCOME_BYTES];
-    let mut space = nix::cmsg_space!([i32; 4]);
-    let mut parts = [IoSliceMut::new(&mut answer)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let received = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
-    let mut files = Vec::new();
-    for message in received.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(descriptors) = message {
-            // SAFETY: the kernel has just made them for this process.
-            files.extend(
-                descriptors
-                    .iter()
-                    .map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }),
-            );
-        }
-    }
-    check_answer(&answer)?;
-    let [_, _, memory, bell] = files.try_into().map_err(|_| "four descriptors")?;
-    Ok((stream, End::of(Offer { memory, bell })?))
 }

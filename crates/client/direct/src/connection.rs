@@ -1,4 +1,4 @@
-//! The connection to the server: it brings the descriptor, and its end tells that the server has ended.
+//! The connection to the server: it brings the descriptors, and its end tells that the server has ended.
 //!
 //! The server says in its memory when it ends, but not when it is killed. Then the kernel closes the connection, at which
 //! a thread waits, so that no get has to ask.
@@ -17,6 +17,7 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nuthatch_base::memory::shared::ForkMark;
 use nuthatch_engine::sharing::{Asks, WELCOME_BYTES, check_answer, hello};
+use nuthatch_ring::Offer;
 
 /// How long the server may take for its answer, if nobody says otherwise.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,15 +33,25 @@ pub(crate) struct Connection {
     mark: ForkMark,
 }
 
+/// What the server hands out.
+pub(crate) struct Files {
+    /// To read.
+    pub items: OwnedFd,
+    /// To write.
+    pub hints: OwnedFd,
+    /// If it was asked for.
+    pub ring: Option<Offer>,
+}
+
 impl Connection {
-    /// Connects, and asks for the memory: the descriptors of the items, to read, and of the hints, to write. Errors: see [`Direct::connect`](crate::Direct::connect).
-    pub fn open(path: &Path, patience: Duration) -> io::Result<(Self, [OwnedFd; 2])> {
+    /// Connects, and asks for the memory. Errors: see [`Direct::connect`](crate::Direct::connect).
+    pub fn open(path: &Path, asks: Asks, patience: Duration) -> io::Result<(Self, Files)> {
         let mut stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
         // A server that refuses this process does not wait for what it says.
-        let said = stream.write_all(&hello(Asks::Reads));
-        let files = match receive(&stream) {
+        let said = stream.write_all(&hello(asks));
+        let files = match receive(&stream, asks) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 return Err(said.err().unwrap_or(error));
             }
@@ -88,12 +99,12 @@ impl Drop for Connection {
 }
 
 /// Receives the server's answer.
-fn receive(stream: &UnixStream) -> io::Result<[OwnedFd; 2]> {
+fn receive(stream: &UnixStream, asks: Asks) -> io::Result<Files> {
     let mut answer = [0; WELCOME_BYTES];
     let mut files = Vec::new();
     let mut at = 0;
     while at < WELCOME_BYTES {
-        let mut space = nix::cmsg_space!([i32; 2]);
+        let mut space = nix::cmsg_space!([i32; 4]);
         let mut parts = [IoSliceMut::new(&mut answer[at..])];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
         let received = match recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags)
@@ -122,10 +133,25 @@ fn receive(stream: &UnixStream) -> io::Result<[OwnedFd; 2]> {
     }
     check_answer(&answer)
         .map_err(|refusal| io::Error::new(ErrorKind::PermissionDenied, refusal))?;
-    files.try_into().map_err(|_| {
+    files_of(files, asks).ok_or_else(|| {
         let words = "the server's answer came without its memory";
         io::Error::new(ErrorKind::InvalidData, words)
     })
+}
+
+/// What these descriptors are. None: they are not what was asked for.
+fn files_of(files: Vec<OwnedFd>, asks: Asks) -> Option<Files> {
+    let mut files = files.into_iter();
+    let (items, hints) = (files.next()?, files.next()?);
+    let ring = match asks {
+        Asks::Reads => None,
+        Asks::Ring => Some(Offer {
+            memory: files.next()?,
+            bell: files.next()?,
+        }),
+    };
+    let is_all = files.next().is_none();
+    is_all.then_some(Files { items, hints, ring })
 }
 
 /// Starts the thread that waits for the end of a connection. Signals of this process are for its other threads.

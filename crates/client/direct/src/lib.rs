@@ -22,6 +22,8 @@
 //! the server looks at ten times a second, so that it stays when memory is short.
 //!
 //! Keys are those of memcached's protocols, and of database 0 of Redis'.
+//!
+//! [`Direct::connect_with_ring`] brings a ring pair, too: a pair of byte streams to the same server, for its commands.
 #![cfg(all(
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
@@ -37,7 +39,9 @@ use std::time::Duration;
 use nuthatch_base::memory::shared::SharedView;
 use nuthatch_cuckoo::{ForeignTable, NotRead};
 use nuthatch_engine::hints::Hints;
+use nuthatch_engine::sharing::Asks;
 use nuthatch_engine::{Expiry, Item, Key};
+use nuthatch_ring::{End, Offer};
 
 use connection::{Connection, PATIENCE};
 
@@ -112,13 +116,26 @@ impl Direct {
 
     /// The same, for which the server has so long to answer.
     pub fn connect_within(path: &Path, patience: Duration) -> io::Result<Self> {
-        let (connection, [items, hints]) = Connection::open(path, patience)?;
-        let view = SharedView::map(&items)?;
-        Ok(Self {
+        Self::open(path, Asks::Reads, patience).map(|(direct, _)| direct)
+    }
+
+    /// The same, and a ring pair for commands to the same server. Errors also: the server has no rings (it is older), or no
+    /// ring for one more client.
+    pub fn connect_with_ring(path: &Path, patience: Duration) -> io::Result<(Self, End)> {
+        let (direct, ring) = Self::open(path, Asks::Ring, patience)?;
+        let ring = ring.ok_or(io::ErrorKind::InvalidData)?;
+        Ok((direct, End::of(ring)?))
+    }
+
+    fn open(path: &Path, asks: Asks, patience: Duration) -> io::Result<(Self, Option<Offer>)> {
+        let (connection, files) = Connection::open(path, asks, patience)?;
+        let view = SharedView::map(&files.items)?;
+        let direct = Self {
             path: path.to_owned(),
-            table: ForeignTable::of(&view, Hints::of(&hints)?)?,
+            table: ForeignTable::of(&view, Hints::of(&files.hints)?)?,
             connection,
-        })
+        };
+        Ok((direct, files.ring))
     }
 
     /// Connects to the server that listens there now, and leaves the one before. Errors: as [`Direct::connect`]; then

@@ -10,6 +10,7 @@ use std::time::Duration;
 use memmap2::MmapMut;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nuthatch_direct::Direct;
 use nuthatch_engine::sharing::{Asks, WELCOME_BYTES, check_answer, hello};
 use nuthatch_ring::{End, Offer, Want};
 
@@ -42,16 +43,15 @@ fn ask(shared: &Path) -> Result<(UnixStream, Offer), String> {
 /// A client of the ring that waits, as a socket's does.
 pub struct Client {
     end: End,
-    _stream: UnixStream,
+    /// The memory of the same server.
+    direct: Direct,
 }
 
 impl Client {
     pub fn connect(shared: &Path) -> Result<Self, String> {
-        let (stream, offer) = ask(shared)?;
-        Ok(Self {
-            end: End::of(offer).unwrap(),
-            _stream: stream,
-        })
+        let made = Direct::connect_with_ring(shared, Duration::from_secs(60));
+        let (direct, end) = made.map_err(|error| error.to_string())?;
+        Ok(Self { end, direct })
     }
 
     fn sleep(&mut self, want: Want) {
@@ -101,6 +101,8 @@ pub fn commands(shared: &Path) {
     let mut client = Client::connect(shared).unwrap();
     client.expect(b"set n 0 0 1\r\n1\r\nincr n 4\r\n", b"STORED\r\n5\r\n");
     client.expect(b"mg missing v\r\n", b"EN\r\n");
+    let mut read = Vec::new();
+    assert!(client.direct.get(b"n", &mut read).unwrap().is_some() && read == b"5");
     let value: Vec<u8> = (0..900_000_u32).map(|at| (at * 7 % 251) as u8).collect();
     let stored = [b"set big 0 0 900000\r\n", value.as_slice(), b"\r\n"].concat();
     let got = [b"VALUE big 0 900000\r\n", value.as_slice(), b"\r\nEND\r\n"].concat();
