@@ -1,7 +1,7 @@
 //! Addresses of servers, and options behind them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -17,16 +17,21 @@ const SERVERS_MAX: usize = 1024;
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    Tcp { host: String, port: u16 },
+    Tcp {
+        host: String,
+        port: u16,
+    },
     Unix(PathBuf),
+    /// The socket that hands out the server's memory, and rings.
+    Shared(PathBuf),
 }
 
 /// A server, and how much of the keys it has beside the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
     pub endpoint: Endpoint,
-    /// The socket that hands out its memory, if that is to be read.
-    pub shared: Option<PathBuf>,
+    /// Where it is asked if it gives no ring.
+    pub or: Option<Endpoint>,
     pub weight: u32,
 }
 
@@ -43,7 +48,18 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Tcp { host, port } if host.contains(':') => write!(out, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(out, "{host}:{port}"),
-            Self::Unix(path) => path.display().fmt(out),
+            Self::Unix(path) | Self::Shared(path) => path.display().fmt(out),
+        }
+    }
+}
+
+impl Endpoint {
+    /// The socket that hands out memory, if it is that.
+    #[inline]
+    pub fn shared(&self) -> Option<&Path> {
+        match self {
+            Self::Shared(path) => Some(path),
+            Self::Tcp { .. } | Self::Unix(_) => None,
         }
     }
 }
@@ -133,7 +149,7 @@ fn server(text: &str) -> Result<Server, Error> {
     let host = host.to_owned();
     Ok(Server {
         endpoint: Endpoint::Tcp { host, port },
-        shared: None,
+        or: None,
         weight,
     })
 }
@@ -144,12 +160,12 @@ fn socket(path: &str) -> Result<Server, Error> {
     }
     Ok(Server {
         endpoint: Endpoint::Unix(path.into()),
-        shared: None,
+        or: None,
         weight: 1,
     })
 }
 
-/// The memory behind the socket at this path, of a server that is also reached at `or`.
+/// A server that hands out its memory at this path, and may also be reached at `or`.
 fn shared(path: &str, or: Option<&str>, options: &Options) -> Result<Server, Error> {
     if !IS_POSSIBLE {
         return Err(invalid(IMPOSSIBLE.to_owned()));
@@ -164,16 +180,23 @@ fn shared(path: &str, or: Option<&str>, options: &Options) -> Result<Server, Err
         let reason = "ca, cert and key are for tls://, not for shm://";
         return Err(invalid(reason.to_owned()));
     }
-    let wrong = || invalid("shm:// needs or=unix:///PATH or or=tcp://HOST:PORT".to_owned());
-    let or = match or.and_then(|or| or.split_once("://")) {
+    Ok(Server {
+        endpoint: Endpoint::Shared(path.into()),
+        or: or.map(fallback).transpose()?,
+        weight: 1,
+    })
+}
+
+fn fallback(or: &str) -> Result<Endpoint, Error> {
+    let server = match or.split_once("://") {
         Some(("unix", path)) => socket(path)?,
         Some(("tcp", place)) if !place.contains([',', '*']) => server(place)?,
-        _ => return Err(wrong()),
+        _ => {
+            let reason = format!("or={or}: it is unix:///PATH or tcp://HOST:PORT");
+            return Err(invalid(reason));
+        }
     };
-    Ok(Server {
-        shared: Some(path.into()),
-        ..or
-    })
+    Ok(server.endpoint)
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
@@ -292,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_that_of_one_server_which_is_asked_elsewhere() {
+    fn memory_is_that_of_one_server_which_may_be_asked_elsewhere() {
         let wrong = |text| Address::parse(text, Options::default()).unwrap_err();
         if !IS_POSSIBLE {
             let error = wrong("shm:///a?or=tcp://b");
@@ -302,18 +325,15 @@ mod tests {
             );
         }
         let server = parsed("shm:///run/a?or=unix:///run/b&timeout_ms=5").servers;
-        assert_eq!(server[0].shared, Some("/run/a".into()));
-        assert_eq!(server[0].endpoint, Endpoint::Unix("/run/b".into()));
-        assert_eq!(
-            parsed("shm:///a?or=tcp://b").servers[0]
-                .endpoint
-                .to_string(),
-            "b:11211"
-        );
+        assert_eq!(server[0].endpoint, Endpoint::Shared("/run/a".into()));
+        assert_eq!(server[0].or, Some(Endpoint::Unix("/run/b".into())));
+        let or = |text| parsed(text).servers[0].or.as_ref().map(Endpoint::to_string);
+        assert_eq!(or("shm:///a?or=tcp://b").unwrap(), "b:11211");
+        assert_eq!(or("shm:///a?timeout_ms=5"), None);
         for (text, part) in [
             ("shm://a?or=tcp://b", "begins with /"),
             ("shm:///a,/b?or=tcp://b", "one server"),
-            ("shm:///a", "or="),
+            ("shm:///a?or=", "or="),
             ("shm:///a?or=tcp://b,c", "or="),
             ("shm:///a?or=tls://b", "or="),
             ("shm:///a?or=tcp://b&ca=/c", "tls://"),

@@ -33,8 +33,9 @@ impl Client {
     /// * `tcp://HOST[:PORT][*WEIGHT],…` one server or several; 11211 if no port is named
     /// * `tls://…` the same under TLS; it needs `ca=FILE` (feature `tls`)
     /// * `unix:///PATH` a socket in the file system
-    /// * `shm:///PATH?or=unix:///PATH` or `…?or=tcp://HOST[:PORT]` the memory of a server with `--shared PATH`, which is read by this
-    ///   process itself, and where to ask for all that is not read (feature `shm`, on Linux)
+    /// * `shm:///PATH` a server of this machine with `--shared PATH`: this process reads its memory, and asks for all else by a ring
+    ///   in memory (feature `shm`, on Linux). With `or=unix:///PATH` or `or=tcp://HOST[:PORT]` a server that gives no ring is
+    ///   asked there
     ///
     /// Behind `?` there may be options, with `&` between them, by the names in [`Options`] and with times in milliseconds:
     /// `timeout_ms`, `connect_timeout_ms`, `late_max_ms`, `requests_max`, `bytes_max`, `when_full=wait|fail`, `value_max`,

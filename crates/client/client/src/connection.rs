@@ -227,7 +227,7 @@ impl Connection {
         }
         if *reads || !state.roles.is_reading {
             *reads = true;
-            state.begin_to_read();
+            state.begin_to_read(self.transport.tells_of_room());
             let wanted = Ready {
                 to_read: true,
                 to_write: state.roles.watches_room,

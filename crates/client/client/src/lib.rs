@@ -25,7 +25,7 @@
 //!            |
 //!          queue            requests as bytes, calls in the order of their replies
 //!            |
-//!      transport, wire      a socket that never waits; the protocol
+//!      transport, wire      a socket that never waits (`socket.rs`), or a ring in memory; the protocol
 //! ```
 
 #![forbid(unsafe_code)]
@@ -56,6 +56,7 @@ mod queue;
 mod ring;
 mod roles;
 mod site;
+mod socket;
 mod sync;
 #[cfg(feature = "tokio")]
 pub mod tasks;

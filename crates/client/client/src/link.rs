@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Instant;
 
+use crate::address::Endpoint;
 use crate::attempts::{Ends, Step};
 use crate::call::Call;
 use crate::connection::Connection;
@@ -105,7 +106,7 @@ impl Link {
 
     /// The server's memory, if it gives that to this process.
     fn view(&self) -> Option<Arc<View>> {
-        let path = self.site().shared.as_deref()?;
+        let path = self.site().endpoint.shared()?;
         let view = View::connect(path, self.site().options.connect_timeout);
         view.ok().map(Arc::new)
     }
@@ -113,18 +114,34 @@ impl Link {
     /// A connection, and the memory if the server gives it to this process.
     fn connect(&self) -> Result<Connected<Connection>, String> {
         let site = self.site();
-        let options = &site.options;
+        let patience = site.options.connect_timeout;
+        let Some(path) = site.endpoint.shared() else {
+            return Ok((self.connect_to(&site.endpoint)?, None));
+        };
+        match (View::connect_with_ring(path, patience), &site.or) {
+            (Ok((view, ring)), _) => Ok((self.greet(Socket::Ring(ring))?, Some(Arc::new(view)))),
+            // Memory last: that of an earlier server than the connection's would not show what is stored through that.
+            (Err(_), Some(or)) => Ok((self.connect_to(or)?, self.view())),
+            (Err(refusal), None) => Err(refusal),
+        }
+    }
+
+    fn connect_to(&self, endpoint: &Endpoint) -> Result<Arc<Connection>, String> {
+        let socket = Socket::connect(endpoint, self.site().options.connect_timeout);
+        self.greet(socket.map_err(|error| error.to_string())?)
+    }
+
+    /// A connection by this socket, on which the server has answered.
+    fn greet(&self, socket: Socket) -> Result<Arc<Connection>, String> {
+        let site = self.site();
         let deadline = site.connect_deadline();
-        let socket = Socket::connect(&site.endpoint, options.connect_timeout)
-            .map_err(|error| error.to_string())?;
-        let connection = Arc::new(Connection::new(site.transport(socket)?, options.clone()));
+        let connection = Connection::new(site.transport(socket)?, site.options.clone());
         for greeting in site.greetings() {
             let requests = std::slice::from_ref(&greeting);
             let sent = connection.start(requests, deadline);
             let replies = sent.and_then(|call| connection.finish(&call, deadline));
             Site::welcome(&greeting, replies)?;
         }
-        // Last: memory of an earlier server than the connection's would not show what is stored through that.
-        Ok((connection, self.view()))
+        Ok(Arc::new(connection))
     }
 }

@@ -44,7 +44,7 @@ impl<C: Ends, N: Default> Pool<C, N> {
     #[inline]
     pub fn read(&self, key: &[u8], with_left: bool) -> Result<Option<Option<Item>>, Error> {
         let link = match self.links.as_slice() {
-            [link] if link.site().shared.is_some() => link,
+            [link] if link.site().endpoint.shared().is_some() => link,
             _ => return Ok(None),
         };
         Key::new(key)?;
@@ -68,7 +68,7 @@ impl<C: Ends, N: Default> Pool<C, N> {
     ) -> Known<Option<T>> {
         let mut known = Known::nothing(keys.len());
         let link = match self.links.as_slice() {
-            [link] if link.site().shared.is_some() => link,
+            [link] if link.site().endpoint.shared().is_some() => link,
             _ => return known,
         };
         known.is_known.resize(keys.len(), false);

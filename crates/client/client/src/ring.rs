@@ -113,7 +113,7 @@ fn name(endpoint: &Endpoint) -> String {
     match endpoint {
         Endpoint::Tcp { host, port: PORT } => host.clone(),
         Endpoint::Tcp { host, port } => format!("{host}:{port}"),
-        Endpoint::Unix(path) => path.display().to_string(),
+        Endpoint::Unix(path) | Endpoint::Shared(path) => path.display().to_string(),
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
 
     fn servers(weights: &[u32]) -> Vec<Server> {
         let server = |(number, &weight): (usize, &u32)| Server {
-            shared: None,
+            or: None,
             endpoint: Endpoint::Tcp {
                 host: format!("10.0.0.{number}"),
                 port: PORT,

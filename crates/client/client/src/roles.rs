@@ -50,12 +50,12 @@ impl State {
         reads || !roles.is_reading || roles.is_sleeping
     }
 
-    /// Begins to read, or goes on to.
-    pub fn begin_to_read(&mut self) {
+    /// Begins to read, or goes on to. `hears_of_room`: whatever it sleeps for, it is woken when a full socket takes bytes.
+    pub fn begin_to_read(&mut self, hears_of_room: bool) {
         let roles = &mut self.roles;
         roles.is_reading = true;
         roles.is_sleeping = true;
-        roles.watches_room = roles.is_blocked && !roles.is_sending;
+        roles.watches_room = hears_of_room || roles.is_blocked && !roles.is_sending;
     }
 
     /// A thread goes that waited, or read. Returns whether it has to send what is left, because who reads sleeps and nobody else

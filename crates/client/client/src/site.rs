@@ -1,7 +1,6 @@
 //! What connections to one server have in common, whoever works on them.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,8 +13,8 @@ use crate::{Error, Options};
 #[derive(Debug)]
 pub(crate) struct Site {
     pub endpoint: Endpoint,
-    /// The socket that hands out its memory, if that is to be read.
-    pub shared: Option<PathBuf>,
+    /// Where it is asked if it gives no ring.
+    pub or: Option<Endpoint>,
     /// The endpoint in words.
     pub name: Arc<str>,
     pub options: Arc<Options>,
@@ -39,7 +38,7 @@ impl Site {
             .transpose()?;
         let site = |server: &crate::address::Server| Self {
             endpoint: server.endpoint.clone(),
-            shared: server.shared.clone(),
+            or: server.or.clone(),
             name: server.endpoint.to_string().into(),
             options: options.clone(),
             #[cfg(feature = "tls")]

@@ -1,18 +1,22 @@
-//! A socket that never waits, with TLS or without.
+//! A socket that never waits, with TLS or without, and how a thread waits for it.
 
+use std::hint::spin_loop;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::address::Endpoint;
-use crate::names;
+use crate::memory::Joint;
+pub(crate) use crate::socket::Socket;
 #[cfg(feature = "tls")]
 use crate::tls::Session;
+
+/// How long a thread looks at a ring before it sleeps: a server that is awake answers sooner than a thread is woken.
+const AWAKE: Duration = Duration::from_micros(20);
+/// Looks between two at the clock.
+const LOOKS: u32 = 16;
 
 /// A connected socket.
 #[derive(Debug)]
@@ -22,123 +26,11 @@ pub(crate) struct Transport {
     session: Option<Session>,
 }
 
-#[derive(Debug)]
-pub(crate) enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-    /// tokio's own, which know when to wait.
-    #[cfg(feature = "tokio")]
-    TaskTcp(tokio::net::TcpStream),
-    #[cfg(feature = "tokio")]
-    TaskUnix(tokio::net::UnixStream),
-}
-
 /// What a socket is ready for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ready {
     pub to_read: bool,
     pub to_write: bool,
-}
-
-impl Socket {
-    /// Connects, within this time, to the first of the host's addresses that lets it.
-    pub fn connect(endpoint: &Endpoint, patience: Duration) -> io::Result<Self> {
-        match endpoint {
-            Endpoint::Unix(path) => Ok(Self::Unix(UnixStream::connect(path)?)),
-            Endpoint::Tcp { host, port } => {
-                let deadline = Instant::now() + patience;
-                let mut failure = io::Error::new(ErrorKind::NotFound, "the host has no address");
-                for address in names::addresses(host, *port, patience)? {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        break;
-                    }
-                    match TcpStream::connect_timeout(&address, left) {
-                        Ok(stream) => return Ok(Self::Tcp(stream)),
-                        Err(error) => failure = error,
-                    }
-                }
-                Err(failure)
-            }
-        }
-    }
-
-    fn set_up(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_nonblocking(true)
-            }
-            Self::Unix(stream) => stream.set_nonblocking(true),
-            #[cfg(feature = "tokio")]
-            Self::TaskTcp(stream) => stream.set_nodelay(true),
-            #[cfg(feature = "tokio")]
-            Self::TaskUnix(_) => Ok(()),
-        }
-    }
-
-    /// Waits until there is something to be read. A read that finds nothing makes it wait again.
-    #[cfg(feature = "tokio")]
-    pub async fn readable(&self) -> io::Result<()> {
-        match self {
-            Self::TaskTcp(stream) => stream.readable().await,
-            Self::TaskUnix(stream) => stream.readable().await,
-            Self::Tcp(_) | Self::Unix(_) => Err(ErrorKind::Unsupported.into()),
-        }
-    }
-
-    /// Waits until the socket takes bytes.
-    #[cfg(feature = "tokio")]
-    pub async fn writable(&self) -> io::Result<()> {
-        match self {
-            Self::TaskTcp(stream) => stream.writable().await,
-            Self::TaskUnix(stream) => stream.writable().await,
-            Self::Tcp(_) | Self::Unix(_) => Err(ErrorKind::Unsupported.into()),
-        }
-    }
-}
-
-impl Read for &Socket {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => (&*stream).read(room),
-            Socket::Unix(stream) => (&*stream).read(room),
-            #[cfg(feature = "tokio")]
-            Socket::TaskTcp(stream) => stream.try_read(room),
-            #[cfg(feature = "tokio")]
-            Socket::TaskUnix(stream) => stream.try_read(room),
-        }
-    }
-}
-
-impl Write for &Socket {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => (&*stream).write(bytes),
-            Socket::Unix(stream) => (&*stream).write(bytes),
-            #[cfg(feature = "tokio")]
-            Socket::TaskTcp(stream) => stream.try_write(bytes),
-            #[cfg(feature = "tokio")]
-            Socket::TaskUnix(stream) => stream.try_write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
-            #[cfg(feature = "tokio")]
-            Self::TaskTcp(stream) => stream.as_fd(),
-            #[cfg(feature = "tokio")]
-            Self::TaskUnix(stream) => stream.as_fd(),
-        }
-    }
 }
 
 impl Transport {
@@ -159,15 +51,15 @@ impl Transport {
         &self.socket
     }
 
-    /// No more is sent and received. What tokio's sockets wait for ends with their tasks.
+    /// No more is sent and received.
     pub fn shut_down(&self) {
         // It may be over already.
-        let _ = match &self.socket {
-            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
-            #[cfg(feature = "tokio")]
-            Socket::TaskTcp(_) | Socket::TaskUnix(_) => Ok(()),
-        };
+        let _ = self.socket.shut_down();
+    }
+
+    /// Whether who waits to read also hears of room that a send missed. Nobody else can wait for it then.
+    pub fn tells_of_room(&self) -> bool {
+        matches!(self.socket, Socket::Ring(_))
     }
 
     /// Sends what the socket takes of these bytes, and returns how many it took. 0: none at present.
@@ -209,20 +101,13 @@ impl Transport {
 
     /// Waits until the socket is ready for something of this, or until the deadline.
     pub fn wait(&self, wanted: Ready, deadline: Instant) -> io::Result<Ready> {
+        if let Socket::Ring(ring) = &self.socket {
+            return wait_for_ring(ring, deadline);
+        }
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::POLLIN, wanted.to_read);
         flags.set(PollFlags::POLLOUT, wanted.to_write);
-        let mut sockets = [PollFd::new(self.socket.as_fd(), flags)];
-        let left = deadline.saturating_duration_since(Instant::now());
-        // Rounded up: else the last part of a millisecond would be spent in a busy loop.
-        let timeout = i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-        match poll(&mut sockets, timeout) {
-            Ok(_) => {}
-            Err(Errno::EINTR) => return Ok(Ready::default()),
-            Err(error) => return Err(error.into()),
-        }
-        let found = sockets[0].revents().unwrap_or(PollFlags::empty());
+        let found = wait_for(self.socket.as_fd(), flags, deadline)?;
         // What has happened to the connection is told by the next read or write.
         let is_over =
             found.intersects(PollFlags::POLLERR | PollFlags::POLLHUP | PollFlags::POLLNVAL);
@@ -230,6 +115,53 @@ impl Transport {
             to_read: wanted.to_read && (is_over || found.contains(PollFlags::POLLIN)),
             to_write: wanted.to_write && (is_over || found.contains(PollFlags::POLLOUT)),
         })
+    }
+}
+
+/// Waits for what a descriptor is ready for. Nothing: the deadline is there, or the wait was interrupted.
+fn wait_for(
+    descriptor: BorrowedFd<'_>,
+    wanted: PollFlags,
+    deadline: Instant,
+) -> io::Result<PollFlags> {
+    let mut descriptors = [PollFd::new(descriptor, wanted)];
+    let left = deadline.saturating_duration_since(Instant::now());
+    // Rounded up: else the last part of a millisecond would be spent in a busy loop.
+    let timeout = i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
+    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+    match poll(&mut descriptors, timeout) {
+        Ok(_) => Ok(descriptors[0].revents().unwrap_or(PollFlags::empty())),
+        Err(Errno::EINTR) => Ok(PollFlags::empty()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until there is something to read in a ring, or room that a send missed.
+fn wait_for_ring(ring: &Joint, deadline: Instant) -> io::Result<Ready> {
+    let rings = !stays_awake(ring)
+        && ring.may_sleep()
+        && !wait_for(ring.as_fd(), PollFlags::POLLIN, deadline)?.is_empty();
+    Ok(Ready {
+        // A bell may also tell of the end, which a read finds, as it takes the ring out of the bell.
+        to_read: rings || ring.has_input(),
+        to_write: ring.has_wanted_room(),
+    })
+}
+
+/// Looks at a ring for a while. True: there is something to do.
+fn stays_awake(ring: &Joint) -> bool {
+    let has_news = || ring.has_input() || ring.has_wanted_room();
+    let begun = Instant::now();
+    loop {
+        for _ in 0..LOOKS {
+            if has_news() {
+                return true;
+            }
+            spin_loop();
+        }
+        if begun.elapsed() >= AWAKE {
+            return false;
+        }
     }
 }
 

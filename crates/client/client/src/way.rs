@@ -52,7 +52,7 @@ impl<C, N> State<C, N> {
 impl<C: Ends, N: Default> Way<C, N> {
     pub fn new(site: Site) -> Self {
         Self {
-            state: PerProcess::new(site.shared.is_some()),
+            state: PerProcess::new(site.endpoint.shared().is_some()),
             site,
         }
     }
@@ -120,7 +120,7 @@ impl<C: Ends, N: Default> Way<C, N> {
 
     /// Whether the caller is to ask for the server's memory, which was not to be had when the connection was made.
     pub fn wants_memory(&self) -> bool {
-        self.site.shared.is_some() && self.memory().begin_again(&self.site.options)
+        self.site.endpoint.shared().is_some() && self.memory().begin_again(&self.site.options)
     }
 
     /// Memory was found while this connection was in use. It is read if the connection still is.

@@ -63,7 +63,7 @@ fn each_call_does_what_it_says() {
         assert_eq!(client.get("gone"), Ok(None));
 
         let versions = client.version();
-        assert_eq!(versions[0].0, server.place());
+        assert_eq!(versions[0].0, server.name());
         assert!(
             versions[0].1.as_ref().unwrap().contains('.'),
             "{versions:?}"
@@ -165,7 +165,7 @@ fn statistics_come_by_their_kinds() {
         let client = Client::connect(&server.address()).unwrap();
         client.set("k", "v", None).unwrap();
         let (name, stats) = client.stats("").remove(0);
-        assert_eq!(name, server.place());
+        assert_eq!(name, server.name());
         let of = |name: &str| {
             stats
                 .clone()

@@ -86,6 +86,10 @@ mod transport {
             Ok((replies > 0).then_some(replies * LENGTH))
         }
 
+        pub fn tells_of_room(&self) -> bool {
+            false
+        }
+
         pub fn may_have_more(&self, _: usize, _: usize) -> bool {
             false
         }

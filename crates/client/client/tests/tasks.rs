@@ -140,6 +140,9 @@ fn more_than_the_socket_holds_travels_both_ways() {
                             client.set(&key, &large, None).await.unwrap();
                             let values = client.get_many(&[&key; 20]).await.complete().unwrap();
                             assert!(values.iter().flatten().all(|value| *value == large));
+                            // What is read from memory does not travel.
+                            let touched = client.get_and_touch(&key, None).await.unwrap();
+                            assert!(touched.as_ref() == Some(&large));
                         }
                     });
                 }
@@ -199,11 +202,12 @@ fn a_server_that_ends_and_returns_is_found_again() {
 /// The kind of fault is a connection whose tasks are gone, and that waits for them for ever.
 #[test]
 fn a_client_outlives_its_first_runtime() {
-    let server = Server::nuthatch("");
-    let client = Client::connect_with(&server.address(), patient()).unwrap();
-    for runtime in runtimes() {
-        runtime.block_on(client.set("k", "v", None)).unwrap();
-        assert_eq!(runtime.block_on(client.get("k")), Ok(Some(b"v".to_vec())));
+    for server in both("") {
+        let client = Client::connect_with(&server.address(), patient()).unwrap();
+        for runtime in runtimes() {
+            runtime.block_on(client.set("k", "v", None)).unwrap();
+            assert_eq!(runtime.block_on(client.get("k")), Ok(Some(b"v".to_vec())));
+        }
     }
 }
 

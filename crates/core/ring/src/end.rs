@@ -104,7 +104,7 @@ impl End {
         self.announce(want);
         let has_some = self.has_input() || want == Want::BytesOrRoom && self.has_room();
         if has_some {
-            self.rise();
+            self.wake();
         }
         !has_some
     }
@@ -114,18 +114,21 @@ impl End {
         self.is_asleep
     }
 
-    /// This side has woken: the other need not ring.
-    #[cold]
-    fn rise(&mut self) {
+    /// This side has woken: the other need not ring. The caller takes the rings out of the bell; reads do both by themselves.
+    pub fn rise(&mut self) {
         self.is_asleep = false;
         self.sleep.rise();
+    }
+
+    #[cold]
+    fn wake(&mut self) {
+        self.rise();
         // One read, of one byte most often. What is more the next one finds; and the end, which is found again, too.
         let _ = (&self.bell).read(&mut [0; RINGS]);
     }
 
-    /// Takes all bytes out of the bell, so that the next wait at it waits. False if the other side has gone. Errors: it
-    /// rings without end.
-    pub fn silence(&self) -> io::Result<bool> {
+    /// Takes all bytes out of the bell. False if the other side has gone. Errors: it rings without end.
+    fn silence(&self) -> io::Result<bool> {
         for _ in 0..RINGS_MAX {
             match (&self.bell).read(&mut [0; RINGS]) {
                 Ok(0) => return Ok(false),
@@ -212,7 +215,7 @@ impl Read for End {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.check()?;
         if self.is_asleep {
-            self.rise();
+            self.wake();
         }
         let read = self.input.read(room);
         match self.judge(read)? {

@@ -3,7 +3,7 @@
 //! * [`stream`]: one direction: a ring of bytes, its [`Producer`] and its [`Consumer`].
 //! * [`sleep`]: how one side waits for the other.
 //! * [`End`]: both directions and the bell, as one of the two processes has them.
-//! * [`Served`], [`Called`]: an end as the server has it, and as the threads of a client share it.
+//! * [`Served`], [`Joint`]: an end as the server has it, and as the threads of a client share it.
 //!
 //! ```text
 //!  word 0     16        32        48        64           80           96 ...               96 + BYTES / 8
@@ -30,12 +30,12 @@ mod absent;
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
-mod called;
+mod end;
 #[cfg(all(
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
-mod end;
+mod joint;
 #[cfg(unix)]
 mod served;
 pub mod sleep;
@@ -55,12 +55,12 @@ pub use absent::{End, Offer};
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
-pub use called::Called;
+pub use end::{BYTES, End, Offer};
 #[cfg(all(
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
-pub use end::{BYTES, End, Offer};
+pub use joint::Joint;
 #[cfg(unix)]
 pub use served::Served;
 pub use sleep::{Sleep, Want};

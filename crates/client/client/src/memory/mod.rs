@@ -1,4 +1,4 @@
-//! A server's memory, which this process reads by itself (feature `shm`, on Linux).
+//! A server's memory, which this process reads by itself, and a ring in memory for all else (feature `shm`, on Linux).
 
 #[cfg(not(all(
     feature = "shm",
@@ -18,13 +18,13 @@ mod shared;
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 )))]
-pub(crate) use none::{ForkMark, IS_POSSIBLE, Memory, View};
+pub(crate) use none::{ForkMark, IS_POSSIBLE, Joint, Memory, View};
 #[cfg(all(
     feature = "shm",
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
-pub(crate) use shared::{ForkMark, IS_POSSIBLE, Memory, View};
+pub(crate) use shared::{ForkMark, IS_POSSIBLE, Joint, Memory, View};
 
 /// Why there may be none.
 pub(crate) const IMPOSSIBLE: &str = "shm:// needs Linux, and the feature `shm` of this library";

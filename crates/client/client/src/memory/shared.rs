@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 pub(crate) use nuthatch_base::memory::shared::ForkMark;
 use nuthatch_direct::{Direct, Meta};
+pub(crate) use nuthatch_ring::Joint;
 
 use crate::backoff::Backoff;
 use crate::{Item, Options};
@@ -38,6 +39,13 @@ impl View {
         Direct::connect_within(path, patience)
             .map(Self)
             .map_err(|error| error.to_string())
+    }
+
+    /// The same, and a ring for commands to the same server.
+    pub fn connect_with_ring(path: &Path, patience: Duration) -> Result<(Self, Joint), String> {
+        let made = Direct::connect_with_ring(path, patience);
+        let made = made.and_then(|(direct, end)| Ok((Self(direct), Joint::new(end)?)));
+        made.map_err(|error| error.to_string())
     }
 
     fn item(&self, value: Vec<u8>, meta: Meta, with_left: bool) -> Item {

@@ -1,5 +1,6 @@
 //! The way to one server, for tasks: a connection, and another one after it.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
 use super::connection::{Connection, Ticket};
+use super::ring::TaskRing;
 use crate::address::Endpoint;
 use crate::attempts::Step;
 use crate::input::said;
@@ -124,7 +126,7 @@ impl Link {
 
     /// The server's memory, if it gives that to this process.
     async fn view(&self) -> Option<Arc<View>> {
-        let path = self.site().shared.clone()?;
+        let path = self.site().endpoint.shared()?.to_owned();
         let patience = self.site().options.connect_timeout;
         let view = spawn_blocking(move || View::connect(&path, patience)).await;
         view.ok()?.ok().map(Arc::new)
@@ -133,32 +135,50 @@ impl Link {
     /// A connection, and the memory if there is one.
     async fn connect(&self) -> Result<Connected<Connection>, String> {
         let site = self.site();
-        let socket = match &site.endpoint {
-            Endpoint::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port))
-                    .await
-                    .map_err(said)?;
-                Socket::TaskTcp(stream)
-            }
-            Endpoint::Unix(path) => {
-                let stream = UnixStream::connect(path).await.map_err(said)?;
-                Socket::TaskUnix(stream)
-            }
+        let Some(path) = site.endpoint.shared() else {
+            return Ok((self.connect_to(&site.endpoint).await?, None));
         };
-        let transport = site.transport(socket)?;
-        let connection = Arc::new(Connection::new(transport, site.options.clone()));
+        let (path, patience) = (path.to_owned(), site.options.connect_timeout);
+        let made = spawn_blocking(move || View::connect_with_ring(&path, patience)).await;
+        let made = made.unwrap_or_else(|error| Err(error.to_string()));
+        match (made, &site.or) {
+            (Ok((view, ring)), _) => {
+                let ring = TaskRing::new(ring).map_err(said)?;
+                let connection = self.greet(Socket::TaskRing(ring)).await?;
+                Ok((connection, Some(Arc::new(view))))
+            }
+            // Memory last: that of an earlier server than the connection's would not show what is stored through that.
+            (Err(_), Some(or)) => Ok((self.connect_to(or).await?, self.view().await)),
+            (Err(refusal), None) => Err(refusal),
+        }
+    }
+
+    async fn connect_to(&self, endpoint: &Endpoint) -> Result<Arc<Connection>, String> {
+        let socket = match endpoint {
+            Endpoint::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await;
+                stream.map(Socket::TaskTcp)
+            }
+            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Socket::TaskUnix),
+            // It comes with the server's memory.
+            Endpoint::Shared(_) => Err(ErrorKind::Unsupported.into()),
+        };
+        self.greet(socket.map_err(said)?).await
+    }
+
+    /// A connection by this socket, on which the server has answered.
+    async fn greet(&self, socket: Socket) -> Result<Arc<Connection>, String> {
+        let site = self.site();
         let deadline = site.connect_deadline();
+        let connection = Connection::new(site.transport(socket)?, site.options.clone());
         for greeting in site.greetings() {
-            let replies = match connection
-                .start(std::slice::from_ref(&greeting), deadline)
-                .await
-            {
+            let requests = std::slice::from_ref(&greeting);
+            let replies = match connection.start(requests, deadline).await {
                 Ok(ticket) => ticket.finish(deadline).await,
                 Err(error) => Err(error),
             };
             Site::welcome(&greeting, replies)?;
         }
-        // Last: memory of an earlier server than the connection's would not show what is stored through that.
-        Ok((connection, self.view().await))
+        Ok(Arc::new(connection))
     }
 }

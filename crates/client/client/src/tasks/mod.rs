@@ -3,5 +3,7 @@
 mod client;
 mod connection;
 mod link;
+mod ring;
 
 pub use client::Client;
+pub(crate) use ring::TaskRing;

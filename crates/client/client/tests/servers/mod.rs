@@ -6,9 +6,29 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+#[cfg(all(
+    feature = "shm",
+    target_os = "linux",
+    not(any(nuthatch_unix, nuthatch_portable))
+))]
+mod rings;
 #[path = "../../../../server/cli/tests/running/mod.rs"]
 pub mod running;
 
+#[cfg(not(all(
+    feature = "shm",
+    target_os = "linux",
+    not(any(nuthatch_unix, nuthatch_portable))
+)))]
+mod rings {
+    pub type Rings = Vec<()>;
+
+    pub fn take(_: &std::path::Path, _: usize) -> Rings {
+        Vec::new()
+    }
+}
+
+pub use rings::Rings;
 use running::{Running, wait_until};
 use tempfile::TempDir;
 
@@ -19,11 +39,14 @@ pub const HAS_SHARED: bool = cfg!(all(
     not(any(nuthatch_unix, nuthatch_portable))
 ));
 
+/// How many rings a server gives, and how many processes may read its memory.
+pub const RINGS: usize = 16;
+
 /// A server that ends with the test.
 pub enum Server {
     Nuthatch(Running),
-    /// One whose memory is read, with the folder of its socket.
-    Shared(Running, TempDir),
+    /// One whose memory is read, with the folder of its socket, and the rings that were taken from it.
+    Shared(Running, TempDir, Rings),
     Memcached(Memcached),
 }
 
@@ -35,25 +58,34 @@ impl Server {
         )))
     }
 
-    /// Nuthatch whose memory can be read. None: this system, or this build, has no shm://.
+    /// Nuthatch whose memory can be read, and which gives rings. None: this system, or this build, has no shm://.
     pub fn shared(flags: &str) -> Option<Self> {
+        Self::shared_without(0, flags)
+    }
+
+    /// The same, which gives no rings, and is asked by a socket.
+    pub fn ringless(flags: &str) -> Option<Self> {
+        Self::shared_without(RINGS, flags)
+    }
+
+    /// One of which so many rings are taken already.
+    fn shared_without(rings: usize, flags: &str) -> Option<Self> {
         if !HAS_SHARED {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
         let shared = folder.path().join("shared");
-        let Self::Nuthatch(running) =
-            Self::nuthatch(&format!("--shared {} {flags}", shared.display()))
-        else {
-            unreachable!()
-        };
-        Some(Self::Shared(running, folder))
+        let place = shared.display();
+        let line = format!("-l 127.0.0.1 -p 0 -t 1 -m 64 --shared {place} {flags}");
+        let running = Running::start(&format!("{line} --shared-clients {RINGS}"));
+        let taken = rings::take(&shared, rings);
+        Some(Self::Shared(running, folder, taken))
     }
 
     /// Its process.
     pub fn running(&self) -> &Running {
         match self {
-            Self::Nuthatch(running) | Self::Shared(running, _) => running,
+            Self::Nuthatch(running) | Self::Shared(running, ..) => running,
             Self::Memcached(_) => panic!("not a Nuthatch"),
         }
     }
@@ -61,16 +93,27 @@ impl Server {
     /// `HOST:PORT`.
     pub fn place(&self) -> String {
         match self {
-            Self::Nuthatch(running) | Self::Shared(running, _) => running.address().to_owned(),
+            Self::Nuthatch(running) | Self::Shared(running, ..) => running.address().to_owned(),
             Self::Memcached(memcached) => format!("127.0.0.1:{}", memcached.port),
+        }
+    }
+
+    /// What clients call it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Shared(_, folder, _) => folder.path().join("shared").display().to_string(),
+            _ => self.place(),
         }
     }
 
     pub fn address(&self) -> String {
         match self {
-            Self::Shared(_, folder) => {
-                let shared = folder.path().join("shared");
-                format!("shm://{}?or=tcp://{}", shared.display(), self.place())
+            Self::Shared(_, _, taken) => {
+                let or = match taken.is_empty() {
+                    true => String::new(),
+                    false => format!("?or=tcp://{}", self.place()),
+                };
+                format!("shm://{}{or}", self.name())
             }
             _ => format!("tcp://{}", self.place()),
         }
@@ -132,10 +175,11 @@ pub fn free_port() -> u16 {
         .port()
 }
 
-/// Both servers, or the one that is installed; and, where there is shm://, one whose memory is read.
+/// Both servers, or the one that is installed; and, where there is shm://, two whose memory is read, with rings and without.
 pub fn both(flags: &str) -> Vec<Server> {
     let mut servers = vec![Server::nuthatch(flags)];
     servers.extend(Server::shared(flags));
+    servers.extend(Server::ringless(flags));
     servers.extend(Memcached::start(flags).map(Server::Memcached));
     servers
 }

@@ -65,7 +65,7 @@ impl Pair {
                 self.bell.set_nonblocking(true).expect("it is a socket");
                 _ = (&self.bell).write(&[0; 300]);
             }
-            12 => _ = self.server.end.silence(),
+            12 => self.server.end.rise(),
             // Lies: another value of a counter or a flag, one that is near, other bytes.
             13 => {
                 let value = u64::from_le_bytes(std::array::from_fn(|_| byte()));
