@@ -59,7 +59,7 @@ for kind in shared static; do
         serve "$place"
         case $address in
             unix*) address=unix://$place/socket ;;
-            shm*) address=shm://$place/shared?or=unix://$place/socket ;;
+            shm*) address=shm://$place/shared ;;
         esac
         echo "c-client: test-$kind $address"
         # The discard port, on which nobody listens.

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <nuthatch_client.h>
 
@@ -98,6 +100,24 @@ static void threads_share_a_client(nuthatch_client *client)
     assert(nuthatch_client_incr(client, BYTES("shared"), 0, &number) == 0 && number == 1600);
 }
 
+/* A child uses what it has inherited, as its parent does, and neither disturbs the other. */
+static void a_child_is_a_client_of_its_own(nuthatch_client *client)
+{
+    uint64_t number = 0;
+    int status = 0;
+    assert(nuthatch_client_set(client, BYTES("n"), BYTES("0"), -1, 0) == 0);
+    for (int turn = 0; turn < 5; turn++) {
+        const pid_t child = fork();
+        assert(child >= 0);
+        for (int call = 0; call < 100; call++)
+            assert(nuthatch_client_incr(client, BYTES("n"), 1, &number) == 0);
+        if (child == 0)
+            _exit(7);
+        assert(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    }
+    assert(nuthatch_client_incr(client, BYTES("n"), 0, &number) == 0 && number == 1000);
+}
+
 int main(int count, char **words)
 {
     assert(count == 3);
@@ -106,6 +126,8 @@ int main(int count, char **words)
     each_call(client);
     wrong_arguments(client);
     threads_share_a_client(client);
+    if (strncmp(words[1], "shm:", 4) == 0)
+        a_child_is_a_client_of_its_own(client);
     nuthatch_client_destroy(client);
 
     assert(nuthatch_client_connect(words[2], &client) == 0);

@@ -29,6 +29,8 @@ class Server:
         told = dict(line.split(": ") for line in ports.read_text().splitlines())
         self.port = int(told["TCP INET"])
         self.address = f"tcp://127.0.0.1:{self.port}"
+        # By its memory, and by a ring there.
+        self.memory = f"shm://{self.shared}"
 
     def end(self):
         self.process.terminate()
@@ -50,9 +52,9 @@ def server(running):
     return running
 
 
-@pytest.fixture
-def client(server):
-    with nuthatch.Client(server.address) as client:
+@pytest.fixture(params=["address", "memory"])
+def client(server, request):
+    with nuthatch.Client(getattr(server, request.param)) as client:
         yield client
 
 

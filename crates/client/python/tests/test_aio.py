@@ -22,7 +22,8 @@ def run(converse, server, **options):
     asyncio.run(all_of_it())
 
 
-def test_each_call_does_what_it_says(server):
+@pytest.mark.parametrize("by", ["address", "memory"])
+def test_each_call_does_what_it_says(server, by):
     async def converse(client):
         assert await client.get("k") is None and await client.get("k", 1) == 1
         assert await client.set("k", "value", 60) is True and await client.get(b"k") == b"value"
@@ -53,7 +54,7 @@ def test_each_call_does_what_it_says(server):
         with pytest.raises(TypeError, match="a value is"):
             await client.set("k", None)
 
-    run(converse, server)
+    run(converse, getattr(server, by))
 
 
 def test_many_tasks_share_a_connection(server):

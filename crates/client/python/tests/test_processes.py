@@ -11,15 +11,17 @@ from conftest import python
 import nuthatch
 
 
-def test_a_child_has_connections_of_its_own(server):
+@pytest.mark.parametrize("by", ["address", "memory"])
+def test_a_child_has_connections_of_its_own(server, by):
     """While a thread of the parent is in a call, and the child calls as a parent's thread might have."""
-    client = nuthatch.Client(server.address)
+    client = nuthatch.Client(getattr(server, by))
     client.set("k", "v")
     stop = threading.Event()
 
     def work():
         while not stop.is_set():
             client.get("k")
+            client.touch("k", 600)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -28,7 +30,7 @@ def test_a_child_has_connections_of_its_own(server):
     for _ in range(20):
         child = os.fork()
         if child == 0:
-            right = all(client.get("k") == b"v" for _ in range(10))
+            right = all(client.get("k") == b"v" and client.touch("k", 600) for _ in range(10))
             client.close()
             os._exit(0 if right and client.get("k") == b"v" else 1)
         codes.append(os.waitpid(child, 0)[1])

@@ -49,8 +49,8 @@ def number_of(cas):
 class Client(Packing):
     """A client of one server or several, for threads. All threads share it: their calls travel on one connection.
 
-    `server` is "tcp://HOST:PORT,HOST:PORT", "unix:///PATH" or "tls://HOST:PORT?ca=FILE"; or, as pymemcache has it,
-    (HOST, PORT), "HOST:PORT", a path, or a list of servers. Nothing is connected before the first call. Times are in seconds.
+    `server` is "tcp://HOST:PORT,HOST:PORT", "unix:///PATH", "tls://HOST:PORT?ca=FILE" or, on Linux, "shm:///PATH"; or, as
+    pymemcache has it, (HOST, PORT), "HOST:PORT", a path, or a list of servers. Nothing is connected before the first call. Times are in seconds.
     `options` are those that an address can have behind "?"; pymemcache's for its sockets and pools are passed over.
 
     A call waits for its reply also where pymemcache would not (`noreply`): calls of other threads go on meanwhile, and
