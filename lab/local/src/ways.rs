@@ -60,7 +60,7 @@ pub fn single(servers: &Servers) -> Vec<Way> {
         Way::this(
             "client shm",
             Means::Client,
-            format!("shm://{shared}?or={}", unix.address),
+            format!("shm://{shared}"),
             Some(unix),
         ),
     ];

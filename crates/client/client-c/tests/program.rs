@@ -51,7 +51,11 @@ fn a_program_in_c_reaches_a_server() {
     {
         let shared = folder.path().join("shared");
         let shared = shared.display();
-        reaches(&program, |_| format!("shm://{shared}"), &format!("--shared {shared}"));
+        reaches(
+            &program,
+            |_| format!("shm://{shared}"),
+            &format!("--shared {shared}"),
+        );
     }
 }
 

@@ -1,9 +1,8 @@
 //! A socket that never waits, with TLS or without, and how a thread waits for it.
 
-use std::hint::spin_loop;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -12,11 +11,6 @@ use crate::memory::Joint;
 pub(crate) use crate::socket::Socket;
 #[cfg(feature = "tls")]
 use crate::tls::Session;
-
-/// How long a thread looks at a ring before it sleeps: a server that is awake answers sooner than a thread is woken.
-const AWAKE: Duration = Duration::from_micros(20);
-/// Looks between two at the clock.
-const LOOKS: u32 = 16;
 
 /// A connected socket.
 #[derive(Debug)]
@@ -136,33 +130,16 @@ fn wait_for(
     }
 }
 
-/// Waits until there is something to read in a ring, or room that a send missed.
+/// Waits until there is something to read in a ring, or room that a send missed. It looks once and sleeps: to look for a while
+/// costs more than it brings where the server runs on the same core, or other processes want that (docs/notebook.md).
 fn wait_for_ring(ring: &Joint, deadline: Instant) -> io::Result<Ready> {
-    let rings = !stays_awake(ring)
-        && ring.may_sleep()
-        && !wait_for(ring.as_fd(), PollFlags::POLLIN, deadline)?.is_empty();
+    let rings =
+        ring.may_sleep() && !wait_for(ring.as_fd(), PollFlags::POLLIN, deadline)?.is_empty();
     Ok(Ready {
         // A bell may also tell of the end, which a read finds, as it takes the ring out of the bell.
         to_read: rings || ring.has_input(),
         to_write: ring.has_wanted_room(),
     })
-}
-
-/// Looks at a ring for a while. True: there is something to do.
-fn stays_awake(ring: &Joint) -> bool {
-    let has_news = || ring.has_input() || ring.has_wanted_room();
-    let begun = Instant::now();
-    loop {
-        for _ in 0..LOOKS {
-            if has_news() {
-                return true;
-            }
-            spin_loop();
-        }
-        if begun.elapsed() >= AWAKE {
-            return false;
-        }
-    }
 }
 
 /// Tries until it is not interrupted. None: the socket has to be waited for.
