@@ -44,7 +44,7 @@ fn ask(shared: &Path) -> Result<(UnixStream, Offer), String> {
 pub struct Client {
     end: End,
     /// The memory of the same server.
-    direct: Direct,
+    pub direct: Direct,
 }
 
 impl Client {

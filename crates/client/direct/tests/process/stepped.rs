@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use nuthatch_direct::Direct;
-
 use crate::ring::{Client, retry};
 use crate::values::check;
 
@@ -14,7 +12,6 @@ const ANSWER: &[u8] = b"STORED\r\nVALUE stepped 0 9\r\n123456789\r\nEND\r\n";
 /// The client: connects, stops until it is traced, reads directly and writes by the ring, and ends.
 pub fn round(shared: &Path) {
     // Those before it may not have left yet.
-    let direct = retry(|| Direct::connect(shared).map_err(|why| why.to_string()));
     let mut client = retry(|| Client::connect(shared));
     let mut value = Vec::new();
     println!("connected");
@@ -24,7 +21,8 @@ pub fn round(shared: &Path) {
         libc::raise(libc::SIGSTOP);
     }
     for key in 1..4_u64 {
-        if direct
+        if client
+            .direct
             .get(&key.to_le_bytes(), &mut value)
             .unwrap()
             .is_some()
