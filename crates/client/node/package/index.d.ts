@@ -12,8 +12,8 @@ export interface Codec<V> {
 
 export interface Options<C = "buffer" | "utf8" | "json" | Codec<any>> {
     /**
-     * Where the server is: `tcp://HOST[:PORT],…`, `unix:///PATH`, `tls://…?ca=FILE`, or `shm:///PATH?or=unix:///PATH`, the memory of
-     * a server with `--shared PATH` and where to ask for what cannot be read. Behind `?` there may be more options: docs/clients.md.
+     * Where the server is: `tcp://HOST[:PORT],…`, `unix:///PATH`, `tls://…?ca=FILE`, or `shm:///PATH`, the memory of a server with
+     * `--shared PATH`. Behind `?` there may be options: docs/clients.md.
      */
     address: string;
     /** What values are: "buffer" (the default), "utf8", "json", or a codec of your own. */
