@@ -2,7 +2,8 @@
  * tests/header.rs.
  *
  * All threads of a program share one client: it has one connection to each server, on which the
- * calls of all threads travel together. After a fork the child makes a client of its own.
+ * calls of all threads travel together. A child of a fork uses the same client, with connections of
+ * its own.
  *
  * Functions return 0 or more on success, and a negative nuthatch_client_status on failure. What
  * happened is said in words by nuthatch_client_error(). A key is any 1 to 250 bytes, a value any

@@ -18,7 +18,7 @@ use crate::{Error, Keep, Options};
 ///
 /// All threads share it, by reference or by its clones. It has one connection to each server, on which the calls of all threads
 /// travel together: a thread that finds nobody sending sends what waits, and nobody waits for others. A connection is made when a
-/// call needs it, and made anew when it ended.
+/// call needs it, and made anew when it ended. A child of `fork` makes its own.
 #[derive(Clone, Debug)]
 pub struct Client {
     pool: Arc<Pool<Connection, Condvar>>,

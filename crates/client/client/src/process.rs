@@ -1,5 +1,6 @@
 //! What belongs to one process: a child that was forked gets its own.
 
+use std::process;
 use std::sync::{Arc, OnceLock};
 
 use crate::memory::ForkMark;
@@ -9,41 +10,60 @@ use crate::memory::ForkMark;
 #[derive(Debug)]
 pub(crate) struct PerProcess<T> {
     value: Arc<T>,
-    /// None: nobody asks whether this is a child.
-    mark: Option<ForkMark>,
+    owner: Owner,
     childs: OnceLock<Box<Self>>,
 }
 
-impl<T: Default> PerProcess<T> {
-    /// `notices`: children get their own.
-    pub fn new(notices: bool) -> Self {
+/// A process, told from its children.
+#[derive(Debug)]
+struct Owner {
+    number: u32,
+    /// Tells the same by a load, where there is such a mark; the number is a call of the system.
+    mark: Option<ForkMark>,
+}
+
+impl Owner {
+    /// This process.
+    fn here() -> Self {
         Self {
-            value: Arc::default(),
-            // A kernel without marks (before 4.14) has no shared memory that is sealed either.
-            mark: notices.then(ForkMark::new).and_then(Result::ok),
-            childs: OnceLock::new(),
+            number: process::id(),
+            mark: ForkMark::new().ok(),
         }
     }
 
+    #[inline]
+    fn is_parent(&self) -> bool {
+        match &self.mark {
+            Some(mark) => mark.is_child(),
+            None => self.number != process::id(),
+        }
+    }
+}
+
+impl<T: Default> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self {
+            value: Arc::default(),
+            owner: Owner::here(),
+            childs: OnceLock::new(),
+        }
+    }
+}
+
+impl<T: Default> PerProcess<T> {
     /// This process' value.
     #[inline]
     pub fn get(&self) -> &T {
-        if self.is_parents() {
-            return self.childs.get_or_init(|| Box::new(Self::new(true))).get();
+        if self.owner.is_parent() {
+            return self.childs.get_or_init(Box::default).get();
         }
         &self.value
     }
 }
 
-impl<T> PerProcess<T> {
-    fn is_parents(&self) -> bool {
-        self.mark.as_ref().is_some_and(ForkMark::is_child)
-    }
-}
-
 impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
-        if self.is_parents() {
+        if self.owner.is_parent() {
             // It is never dropped: that would end what the parent uses.
             std::mem::forget(Arc::clone(&self.value));
         }

@@ -52,7 +52,7 @@ impl<C, N> State<C, N> {
 impl<C: Ends, N: Default> Way<C, N> {
     pub fn new(site: Site) -> Self {
         Self {
-            state: PerProcess::new(site.endpoint.shared().is_some()),
+            state: PerProcess::default(),
             site,
         }
     }

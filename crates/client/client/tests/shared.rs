@@ -470,15 +470,12 @@ fn parent() {
             }
         });
         for round in 0..20 {
-            let child = nuthatch_fork();
-            if child == 0 {
+            in_child(|| {
                 let key = format!("child {round}");
-                let is_right = client.get("k") == Ok(Some(b"parent".to_vec()))
+                client.get("k") == Ok(Some(b"parent".to_vec()))
                     && client.set(&key, "v", None).is_ok()
-                    && client.get(&key) == Ok(Some(b"v".to_vec()));
-                leave(if is_right { 7 } else { 1 });
-            }
-            assert_eq!(exit_code(child), 7);
+                    && client.get(&key) == Ok(Some(b"v".to_vec()))
+            });
             assert_eq!(
                 client.get(format!("child {round}")),
                 Ok(Some(b"v".to_vec()))
@@ -486,24 +483,6 @@ fn parent() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-}
-
-fn nuthatch_fork() -> i32 {
-    // SAFETY: the child uses a client, memory and a thread, of which it takes no lock that another thread may hold here.
-    unsafe { libc::fork() }
-}
-
-fn leave(code: i32) -> ! {
-    // SAFETY: a call without addresses. Nothing is unwound: the test is the parent's.
-    unsafe { libc::_exit(code) }
-}
-
-fn exit_code(child: i32) -> i32 {
-    let mut status = 0;
-    // SAFETY: the number of a child, and a place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert!(libc::WIFEXITED(status));
-    libc::WEXITSTATUS(status)
 }
 
 #[test]

@@ -236,7 +236,12 @@ pub enum Unreadable {
     Time,
 }
 
-/// The name of the start from which clocks count, in two words.
+/// Whether clocks with these names of their starts count alike. Names that are not known may be those of two time namespaces.
+fn count_alike(theirs: [u64; 2], ours: [u64; 2]) -> bool {
+    theirs == ours && ours != [0; 2]
+}
+
+/// The name of the start from which clocks count, in two words: zeros if it is not known.
 fn boot_words() -> [u64; 2] {
     let boot = u128::from_le_bytes(boot());
     [boot as u64, (boot >> 64) as u64]
@@ -251,7 +256,8 @@ impl fmt::Display for Unreadable {
                 "the server's memory has layout {other}, and this program reads layout {LAYOUT}: one of the two is older"
             ),
             Self::Time => out.write_str(
-                "the server counts time from another start than this program: one of the two is in a time namespace",
+                "the server may count time from another start than this program: one of the two is in a time namespace, or \
+                 has no /proc",
             ),
             Self::Hash => out.write_str("the server hashes keys in another way than this program"),
         }
@@ -291,7 +297,7 @@ impl SharedPage {
         if KeyHasher::seeded(plan.seed).hash(PROBE) != load(&page.probe) {
             return Err(Unreadable::Hash);
         }
-        if [0, 1].map(|half| load(&page.boot[half])) != boot_words() {
+        if !count_alike([0, 1].map(|half| load(&page.boot[half])), boot_words()) {
             return Err(Unreadable::Time);
         }
         Ok((page, plan))
@@ -315,5 +321,18 @@ impl SharedPage {
     /// The start of the engine's clock.
     pub fn clock(&self) -> Clock {
         Clock::started_at(self.clock.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Class of fault: two that know nothing are taken for the same.
+    #[test]
+    fn clocks_count_alike_only_from_a_known_start() {
+        assert!(count_alike([1, 2], [1, 2]) && count_alike([0, 2], [0, 2]));
+        assert!(!count_alike([1, 2], [1, 3]) && !count_alike([0, 0], [1, 2]));
+        assert!(!count_alike([0, 0], [0, 0]));
     }
 }

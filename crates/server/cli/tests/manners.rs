@@ -209,3 +209,22 @@ fn a_full_device_is_an_error_of_every_output() {
         );
     }
 }
+
+/// Class of fault: a password is thought to keep somebody out, and does not.
+#[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
+#[test]
+fn that_memory_is_read_without_a_password_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users");
+    std::fs::write(&users, "ann:secret\n").unwrap();
+    let shared = folder.path().join("shared");
+    let line = format!("-l 127.0.0.1 -p 0 -t 1 -m 8 --shared {}", shared.display());
+    let says = |line: &str| {
+        Running::start(line)
+            .warnings
+            .concat()
+            .contains("without a password")
+    };
+    assert!(says(&format!("{line} -Y {}", users.display())));
+    assert!(!says(&line));
+}

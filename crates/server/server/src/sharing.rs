@@ -95,6 +95,11 @@ impl Endpoint {
             named(io::Error::new(ErrorKind::Unsupported, words))
         })?;
         warn_of_small_pages();
+        if config.auth_file.is_some() {
+            tracing::warn!(
+                "--shared: who may connect there reads all items without a password (-Y); stores and commands ask for one"
+            );
+        }
         Self::at(path, config, &*sharing, shutdown)
             .map(Some)
             .map_err(named)
@@ -247,6 +252,7 @@ impl Endpoint {
             Err(why) => {
                 let user = client.user;
                 if !why.is_empty() {
+                    client.refuse(&why);
                     tracing::warn!(user, "a reader of shared memory is dropped: {why}");
                 }
                 self.clients.remove(id);
@@ -258,11 +264,9 @@ impl Endpoint {
         self.clients.retain(|_, client| {
             let stays = client.hints.is_some() || client.since.elapsed() < PATIENCE;
             if !stays {
-                let user = client.user;
-                tracing::warn!(
-                    user,
-                    "a reader of shared memory is dropped: it said nothing"
-                );
+                let (user, why) = (client.user, "it said nothing");
+                client.refuse(why);
+                tracing::warn!(user, "a reader of shared memory is dropped: {why}");
             }
             stays
         });
@@ -280,36 +284,41 @@ impl Client {
         loop {
             let mut bytes = [0; HELLO_BYTES + 1];
             let room = HELLO_BYTES - self.said.len();
-            match self.stream.read(&mut bytes[..=room]) {
+            let len = match self.stream.read(&mut bytes[..=room]) {
                 Ok(0) => return Err(String::new()),
-                Ok(len) if len > room => return Err("it says what nobody asked".to_owned()),
-                Ok(len) => self.said.extend(&bytes[..len]),
+                Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(made),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error.to_string()),
+            };
+            self.said.extend(&bytes[..len.min(room)]);
+            let Some(said) = self.said.first_chunk() else {
+                continue;
+            };
+            // First: another version's message may be longer.
+            let asks = check_hello(said)?;
+            if len > room {
+                return Err("it says what nobody asked".to_owned());
             }
-            if let Some(said) = self.said.first_chunk()
-                && self.hints.is_none()
-            {
-                let asked = check_hello(said).map_err(str::to_owned);
-                let ring = asked.and_then(|asks| match asks {
-                    Asks::Reads => Ok(None),
-                    Asks::Ring => make().map(Some),
-                });
-                let ring = ring.inspect_err(|why| {
-                    let _ = send(&self.stream, &answer(Some(why)), &[]);
-                })?;
-                let (ring, offer) = ring.unzip();
-                self.welcome(memory, offer)
-                    .map_err(|error| error.to_string())?;
-                made = ring;
-                tracing::info!(user = self.user, "a process reads the memory");
-            }
+            let ring = match asks {
+                Asks::Reads => None,
+                Asks::Ring => Some(make()?),
+            };
+            let (ring, offer) = ring.unzip();
+            self.welcome(memory, offer)
+                .map_err(|error| error.to_string())?;
+            made = ring;
+            tracing::info!(user = self.user, "a process reads the memory");
         }
     }
-}
 
-impl Client {
+    /// Tells it why it is not welcome. Who was welcome before is told nothing more.
+    fn refuse(&self, why: &str) {
+        if self.hints.is_none() {
+            let _ = send(&self.stream, &answer(Some(why)), &[]);
+        }
+    }
+
     /// Sends it the memory, hints of its own, and a ring pair if it has asked for one.
     fn welcome(&mut self, memory: &OwnedFd, offer: Option<Offer>) -> io::Result<()> {
         let (hints, file) = Hints::new()?;

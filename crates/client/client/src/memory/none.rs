@@ -11,7 +11,7 @@ use crate::{Item, Options};
 /// Whether this build reads memory.
 pub(crate) const IS_POSSIBLE: bool = false;
 
-/// Nobody forks from what is not shared.
+/// There is none: processes are told by their numbers.
 #[derive(Debug)]
 pub(crate) struct ForkMark;
 

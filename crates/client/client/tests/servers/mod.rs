@@ -127,6 +127,23 @@ impl Server {
     }
 }
 
+/// What a child of fork finds; it must be true.
+pub fn in_child(finds: impl FnOnce() -> bool) {
+    // SAFETY: the child uses a client, memory and a thread, of which it takes no lock that another thread may hold here.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let code = if finds() { 7 } else { 1 };
+        // SAFETY: a call without addresses. Nothing is unwound: the test is the parent's.
+        unsafe { libc::_exit(code) }
+    }
+    let mut status = 0;
+    // SAFETY: the number of the child, and a place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status), "{status}");
+    assert_eq!(libc::WEXITSTATUS(status), 7);
+}
+
 /// memcached as a process.
 pub struct Memcached {
     child: Child,
