@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+import types
 
 from . import _nuthatch
 from .addresses import address
@@ -275,6 +276,9 @@ class Client(Packing):
         bridge, self._bridge = self._bridge, None
         if bridge is not None:
             bridge.close()
+
+    # Client[bytes], in annotations.
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __reduce__(self):
         raise TypeError("a client cannot be pickled: it belongs to its process; make one in the other process")

@@ -1,5 +1,7 @@
 """The client for threads, with pymemcache's interface."""
 
+import types
+
 from . import _nuthatch
 from .addresses import address
 from .exceptions import Error, IllegalInputError
@@ -238,6 +240,9 @@ class Client(Packing):
     get_multi = get_many
     set_multi = set_many
     delete_multi = delete_many
+
+    # Client[bytes], in annotations.
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __reduce__(self):
         raise TypeError("a client cannot be pickled: it belongs to its process; make one in the other process")

@@ -13,7 +13,7 @@ import nuthatch
 from . import client, exceptions
 
 # Django makes a backend for each thread. Their calls travel on one connection.
-_clients = {}
+_clients: "dict[str, _Client]" = {}
 
 
 class _Client(client.Client):

@@ -1,5 +1,7 @@
 """What can go wrong. The names that begin with Memcache are pymemcache's for the same."""
 
+import builtins
+
 
 class Error(Exception):
     """Any of these."""
@@ -29,7 +31,7 @@ class ConnectionLostError(Error, ConnectionError):
     """The connection ended before the reply came. The call may have been carried out."""
 
 
-class TimeoutError(Error, TimeoutError):  # noqa: A001
+class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001
     """The reply did not come in time. The call may have been carried out."""
 
 
