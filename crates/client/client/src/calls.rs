@@ -185,15 +185,24 @@ macro_rules! calls {
         /// The value under a key; if there is none, it is computed and stored. Of all that ask at a time, in this process and in
         /// others, one computes, and the others wait for it, or get the old value if there is one.
         ///
-        /// If the server cannot be asked, the value is computed here and not stored. If the computation fails, one of those that
-        /// wait computes. An empty value looks like none while another client computes it anew: who asks then, waits.
+        /// If the server cannot be asked, the value is computed here and not stored. If the computation fails, or takes longer
+        /// than its lease, one of those that wait computes; who has waited for two leases computes, too. An empty value looks like none while another client computes it anew: who asks then, waits.
         pub $($async)? fn get_or_compute<E>(
             &self,
             key: impl AsRef<[u8]>,
             how: Compute,
             compute: impl $function() -> Result<Vec<u8>, E>,
         ) -> Result<Vec<u8>, ComputeError<E>> {
-            let key = key.as_ref();
+            self.compute_while(key.as_ref(), how, compute, || Ok(()))$($wait)*
+        }
+
+        $($async)? fn compute_while<E>(
+            &self,
+            key: &[u8],
+            how: Compute,
+            compute: impl $function() -> Result<Vec<u8>, E>,
+            go_on: impl Fn() -> Result<(), E>,
+        ) -> Result<Vec<u8>, ComputeError<E>> {
             // An empty value may be the place that is kept for who computes.
             match self.pool.read(key, how.early.is_some()).map_err(ComputeError::Key)? {
                 Some(Some(item)) if how.is_fresh(&item) => return Ok(item.value),
@@ -205,6 +214,7 @@ macro_rules! calls {
                     Ok(Lease::Hit(value) | Lease::Taken { old: Some(value) }) => return Ok(value),
                     Ok(Lease::Won { cas, old }) => (cas, old.is_none()),
                     Ok(Lease::Taken { old: None }) => {
+                        go_on().map_err(ComputeError::Computation)?;
                         Self::pause(pause)$($wait)*;
                         continue;
                     }

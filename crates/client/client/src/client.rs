@@ -53,6 +53,18 @@ impl Client {
         Ok(Self { pool })
     }
 
+    /// The same as [`Client::get_or_compute`], for a caller that may have to leave: `go_on` is asked before each pause, of 50 ms
+    /// at most, in which this call waits for another client's value. An error of it ends the call.
+    pub fn get_or_compute_while<E>(
+        &self,
+        key: impl AsRef<[u8]>,
+        how: Compute,
+        compute: impl FnOnce() -> Result<Vec<u8>, E>,
+        go_on: impl Fn() -> Result<(), E>,
+    ) -> Result<Vec<u8>, ComputeError<E>> {
+        self.compute_while(key.as_ref(), how, compute, go_on)
+    }
+
     fn pause(time: Duration) {
         std::thread::sleep(time);
     }

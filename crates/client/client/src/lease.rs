@@ -12,7 +12,8 @@ use crate::{Error, Item, Keep};
 pub struct Compute {
     /// How the value is kept.
     pub keep: Keep,
-    /// How long others wait for the one that computes, in whole seconds, rounded up; ten by default. Then another one computes.
+    /// How long others wait for the one that computes, in whole seconds, rounded up; ten by default. Then another one computes,
+    /// for which they wait as long.
     pub lease: Duration,
     /// When no more than this is left of the value's lifetime, in whole seconds, one client computes it anew, and the others get
     /// the old one meanwhile. None: it is computed when it has expired.
@@ -52,7 +53,7 @@ impl Compute {
         !item.value.is_empty() && !self.early.is_some_and(is_early)
     }
 
-    /// Others wait for so long.
+    /// Sets [`Compute::lease`].
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
@@ -69,7 +70,8 @@ impl<E: fmt::Display> fmt::Display for ComputeError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for ComputeError<E> {}
 
-/// Pauses between looks for another client's value: short ones first, of random length, until the lease is over.
+/// Pauses between looks for another client's value: short ones first, of random length, for as long as two leases take. So if
+/// one client dies with the first, all others but one wait for that one, instead of computing as well.
 pub(crate) struct Pauses {
     until: std::time::Instant,
     next: Duration,
@@ -80,8 +82,10 @@ impl Pauses {
     const MOST: Duration = Duration::from_millis(50);
 
     pub fn new(lease: Duration) -> Self {
+        // Servers count whole seconds, and may be one late.
+        let on_server = lease.saturating_add(Duration::from_secs(2));
         Self {
-            until: deadline(lease),
+            until: deadline(on_server.saturating_mul(2)),
             next: Self::LEAST,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -93,6 +94,65 @@ fn a_computation_that_fails_or_never_ends_lets_the_next_one_compute() {
         assert!(dead.is_err());
         let value = client.get_or_compute("d", how, || Ok::<_, Error>(b"2".to_vec()));
         assert_eq!(value, Ok(b"2".to_vec()));
+    }
+}
+
+/// The kind of fault: one dies that computes, and then all that wait compute.
+#[test]
+fn when_a_lease_is_over_one_computes_for_all() {
+    for server in both("") {
+        let how = Compute::new(MINUTE).lease(Duration::from_secs(1));
+        let client = Client::connect(&server.address()).unwrap();
+        let (won, has_won) = mpsc::channel();
+        let (end, ends) = mpsc::channel();
+        let computed = AtomicU32::new(0);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                // As good as dead, until the others are through.
+                let late = client.get_or_compute("k", how, || {
+                    won.send(()).unwrap();
+                    let _ = ends.recv();
+                    Ok::<_, Error>(b"late".to_vec())
+                });
+                assert_eq!(late, Ok(b"late".to_vec()));
+            });
+            has_won.recv().unwrap();
+            let waits = || {
+                let client = Client::connect(&server.address()).unwrap();
+                let value = client.get_or_compute("k", how, || {
+                    computed.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(Duration::from_millis(200));
+                    Ok::<_, Error>(b"computed".to_vec())
+                });
+                assert_eq!(value, Ok(b"computed".to_vec()));
+            };
+            let all = [(); 8].map(|()| scope.spawn(waits));
+            all.into_iter().for_each(|one| one.join().unwrap());
+            end.send(()).unwrap();
+        });
+        assert_eq!(computed.into_inner(), 1);
+        // Who came late has not stored.
+        let client = Client::connect(&server.address()).unwrap();
+        assert_eq!(client.get("k"), Ok(Some(b"computed".to_vec())));
+    }
+}
+
+#[test]
+fn who_waits_for_another_may_leave() {
+    for server in both("") {
+        let how = Compute::new(MINUTE).lease(MINUTE);
+        let client = Client::connect(&server.address()).unwrap();
+        let value = client.get_or_compute("k", how, || {
+            let asked = AtomicU32::new(0);
+            let go_on = || match asked.fetch_add(1, Ordering::Relaxed) {
+                0..3 => Ok(()),
+                _ => Err("called away"),
+            };
+            let waited = client.get_or_compute_while("k", how, || panic!("two compute"), go_on);
+            assert_eq!(waited, Err(ComputeError::Computation("called away")));
+            Ok::<_, Error>(b"v".to_vec())
+        });
+        assert_eq!(value, Ok(b"v".to_vec()));
     }
 }
 
