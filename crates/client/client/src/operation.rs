@@ -316,6 +316,11 @@ pub(crate) fn stats(kind: &str) -> Operation<'_, Vec<(String, String)>> {
         request: Request::Stats { kind },
         read: |code, _| match code {
             Code::Stats(stats) => Some(Ok(stats)),
+            code if code.is_unknown() => {
+                Some(Err(Error::Refused("ERROR: no such statistics".to_owned())))
+            }
+            // Of a kind that does something: it was done.
+            Code::Line(_) => Some(Ok(Vec::new())),
             _ => None,
         },
     }

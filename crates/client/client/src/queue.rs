@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::call::{Call, Waiter};
 use crate::roles::Roles;
 use crate::sync::{Mutex, MutexGuard};
-use crate::wire::{Code, Reply, Request};
+use crate::wire::{Code, NO_META, Reply, Request};
 use crate::{CarriedOut, Error, Options};
 
 /// The queue of a connection.
@@ -252,6 +252,8 @@ impl Pending {
         let number = *expected;
         *expected = expected.wrapping_add(1);
         match (&reply.code, reply.details.opaque) {
+            // It takes what follows the line, a value, for lines, too.
+            (code, _) if code.is_unknown() => Err(NO_META.to_owned()),
             (Code::Line(_) | Code::Nothing, _) => {
                 Err(format!("{:?} to a meta command", reply.code))
             }

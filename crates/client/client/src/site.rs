@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::address::{Address, Endpoint};
 use crate::transport::{Socket, Transport};
-use crate::wire::{Code, Reply, Request};
+use crate::wire::{Code, NO_META, Reply, Request};
 use crate::{Error, Options};
 
 /// A server.
@@ -86,6 +86,7 @@ impl Site {
                 Err(format!("login refused: {words}"))
             }
             (Request::Nothing, Some(Code::Nothing)) => Ok(()),
+            (Request::Nothing, Some(code)) if code.is_unknown() => Err(NO_META.to_owned()),
             (_, Some(Code::Refused(words))) => Err(words.clone()),
             (_, other) => Err(format!("not a reply to a greeting: {other:?}")),
         }

@@ -176,6 +176,10 @@ fn statistics_come_by_their_kinds() {
         assert_eq!(of("curr_items").unwrap().1, "1");
         assert!(client.stats("settings")[0].1.is_ok());
         assert!(client.stats("a\r\nflush_all")[0].1.is_err());
+        // The kind of fault: a kind that there is not ends the connection, and the calls of others with it.
+        let unknown = client.stats("unheard_of").remove(0).1;
+        assert!(matches!(unknown, Err(Error::Refused(_))), "{unknown:?}");
+        assert_eq!(client.stats("reset")[0].1, Ok(vec![]));
         assert_eq!(client.get("k"), Ok(Some(b"v".to_vec())));
     }
 }

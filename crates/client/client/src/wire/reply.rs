@@ -38,9 +38,19 @@ pub(crate) enum Code {
     Refused(String),
     /// Lines of `STAT NAME VALUE` up to `END`.
     Stats(Vec<(String, String)>),
-    /// A line of the older commands: `OK`, `STORED`, `VERSION …`.
+    /// A line of the older commands: `OK`, `STORED`, `VERSION …`, `RESET`, `ERROR`.
     Line(String),
 }
+
+impl Code {
+    /// Whether the server did not know the command.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Line(line) if line.starts_with("ERROR"))
+    }
+}
+
+/// What is wrong with a server that knows no meta command.
+pub(crate) const NO_META: &str = "ERROR: the server does not know the meta commands";
 
 /// What a reply says beside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,9 +104,9 @@ pub(crate) fn parse(bytes: &[u8], value_max: usize) -> Result<Option<(Reply, usi
         b"MN" => Code::Nothing,
         b"SERVER_ERROR" | b"CLIENT_ERROR" => return Ok(Some((words(rest, true), next))),
         b"STAT" | b"END" => return stats(bytes),
-        b"OK" | b"STORED" | b"VERSION" => return Ok(Some((words(line, false), next))),
-        // The server did not understand a line, so it takes what follows it, a value, for lines, too.
-        b"ERROR" => return Err("ERROR: the server does not know the meta commands".to_owned()),
+        b"OK" | b"STORED" | b"VERSION" | b"RESET" | b"ERROR" => {
+            return Ok(Some((words(line, false), next)));
+        }
         _ => return Err(odd(line)),
     };
     let details = details(rest).ok_or_else(|| odd(line))?;
@@ -270,6 +280,7 @@ mod tests {
             ),
             ("CLIENT_ERROR \r\n", Code::Refused(String::new())),
             ("OK\r\n", Code::Line("OK".to_owned())),
+            ("ERROR\r\n", Code::Line("ERROR".to_owned())),
             (
                 "VERSION 1.6.18\r\n",
                 Code::Line("VERSION 1.6.18".to_owned()),
@@ -302,7 +313,6 @@ mod tests {
         let long = "x".repeat(LINE_MAX);
         for bytes in [
             "\r\n",
-            "ERROR\r\n",
             "HELLO\r\n",
             "VALUE k 0 1\r\n",
             "STAT a 1\r\nHD\r\n",
