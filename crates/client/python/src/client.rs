@@ -256,14 +256,24 @@ impl Client {
     }
 
     /// Adds to a number. None: there is no item.
-    fn incr(&self, py: Python<'_>, key: &Bound<'_, PyAny>, delta: u64) -> PyResult<Option<u64>> {
-        let key = self.key(key)?;
+    fn incr(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        delta: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<u64>> {
+        let (key, delta) = (self.key(key)?, crate::convert::delta(delta)?);
         self.call(py, |client| client.incr(&key, delta))
     }
 
     /// Subtracts from a number. None: there is no item.
-    fn decr(&self, py: Python<'_>, key: &Bound<'_, PyAny>, delta: u64) -> PyResult<Option<u64>> {
-        let key = self.key(key)?;
+    fn decr(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        delta: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<u64>> {
+        let (key, delta) = (self.key(key)?, crate::convert::delta(delta)?);
         self.call(py, |client| client.decr(&key, delta))
     }
 
@@ -320,7 +330,7 @@ impl Client {
         key: &Bound<'py, PyAny>,
         function: &Bound<'py, PyAny>,
         lifetime: &Bound<'py, PyAny>,
-        lease: Option<f64>,
+        lease: Option<&Bound<'py, PyAny>>,
         early: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let key = self.key(key)?;
@@ -334,7 +344,9 @@ impl Client {
         };
         let found = py.detach(|| {
             let made = self.shared.get().map_err(ComputeError::Key)?;
-            made.client.get_or_compute(&key, how, call)
+            // Ctrl-C: who waits for another process may have to for long.
+            let go_on = || Python::attach(|py| py.check_signals());
+            made.client.get_or_compute_while(&key, how, call, go_on)
         });
         match found {
             Ok(found) => Ok(PyBytes::new(py, &found)),
@@ -356,11 +368,11 @@ impl Client {
 /// How a value is computed and kept.
 pub(crate) fn compute(
     lifetime: Option<Duration>,
-    lease: Option<f64>,
+    lease: Option<&Bound<'_, PyAny>>,
     early: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Compute> {
     let mut how = Compute::new(lifetime);
-    if let Some(lease) = lease {
+    if let Some(lease) = lease.map(seconds).transpose()?.flatten() {
         how.lease = duration(lease)?;
     }
     if let Some(early) = early.map(seconds).transpose()?.flatten() {

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDelta, PyInt, PyMemoryView, PyString};
+
+use crate::errors::made;
 
 /// The protocol takes more seconds than these for a date.
 const RELATIVE_MAX: f64 = (30 * 24 * 60 * 60) as f64;
@@ -66,6 +68,8 @@ pub(crate) fn seconds(object: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     }
     let number = match object.extract::<f64>() {
         Ok(number) => number,
+        // A number, but too large a one.
+        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => return Err(error),
         Err(_) => match object.call_method0("total_seconds") {
             Ok(seconds) => seconds.extract()?,
             Err(_) => {
@@ -89,8 +93,23 @@ pub(crate) fn duration(seconds: f64) -> PyResult<Duration> {
         .map_err(|error| PyValueError::new_err(format!("a time of {seconds} seconds: {error}")))
 }
 
+/// By how much a number is changed.
+pub(crate) fn delta(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    object.extract().map_err(|error: PyErr| {
+        let py = object.py();
+        match error.is_instance_of::<PyOverflowError>(py) {
+            true => made(
+                py,
+                "IllegalInputError",
+                format!("a number is changed by 0 to {}, not by {object}", u64::MAX),
+            ),
+            false => error,
+        }
+    })
+}
+
 /// An item's lifetime as memcached's clients have it: none or 0 is without an end, below 0 it has expired already, and more
-/// seconds than 30 days have are a date.
+/// seconds than 30 days have are a date. A `timedelta` never is one.
 #[expect(
     clippy::disallowed_methods,
     reason = "the protocol has dates for long lifetimes"
@@ -100,7 +119,7 @@ pub(crate) fn expire(object: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
         None => None,
         Some(0.0) => None,
         Some(number) if number < 0.0 => Some(Duration::ZERO),
-        Some(number) if number > RELATIVE_MAX => {
+        Some(number) if number > RELATIVE_MAX && !object.is_instance_of::<PyDelta>() => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             Some(date(number).saturating_sub(now.unwrap_or_default()))
         }

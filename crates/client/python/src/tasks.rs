@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::client::{Stats, compute, each, options, prefixed};
-use crate::convert::{duration, expire, value};
+use crate::convert::{delta, duration, expire, value};
 use crate::errors::{class, internal, made, not_pickled};
 
 /// What came of a call.
@@ -426,10 +426,10 @@ impl Tasks {
         &self,
         number: u64,
         key: &Bound<'_, PyAny>,
-        delta: u64,
+        by: &Bound<'_, PyAny>,
         is_down: bool,
     ) -> PyResult<()> {
-        let ask = Ask::Count(self.key(key)?, delta, is_down);
+        let ask = Ask::Count(self.key(key)?, delta(by)?, is_down);
         self.keep(Word::Call(number, ask));
         Ok(())
     }
@@ -458,7 +458,7 @@ impl Tasks {
         number: u64,
         key: &Bound<'_, PyAny>,
         time: &Bound<'_, PyAny>,
-        lease: Option<f64>,
+        lease: Option<&Bound<'_, PyAny>>,
         early: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let how = compute(expire(time)?, lease, early)?;

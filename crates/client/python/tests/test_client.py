@@ -1,5 +1,6 @@
 """The client for threads: pymemcache's interface."""
 
+import asyncio
 import datetime
 import threading
 import time
@@ -7,7 +8,7 @@ import time
 import pytest
 
 import nuthatch
-from nuthatch import exceptions
+from nuthatch import aio, exceptions
 from nuthatch.serde import PickleSerde
 
 
@@ -94,8 +95,6 @@ def test_wrong_types_are_told(client):
         nuthatch.Client(object())
     with pytest.raises(exceptions.IllegalInputError, match="invalid address"):
         nuthatch.Client("http://127.0.0.1")
-    with pytest.raises(OverflowError):
-        client.incr("k", -1)
 
 
 def test_a_value_that_is_no_number_and_one_that_is_too_large_are_told(client):
@@ -105,6 +104,52 @@ def test_a_value_that_is_no_number_and_one_that_is_too_large_are_told(client):
     with pytest.raises(exceptions.MemcacheServerError, match="large"):
         client.set("k", b"x" * (2 << 20))
     assert client.get("other") is None
+
+
+def test_months_are_a_lifetime_and_a_number_of_seconds_may_be_a_date(client, server):
+    months = datetime.timedelta(days=40)
+    client.set("k", 1, expire=months)
+    assert client.get("k") == b"1" and client.touch("k", months) and client.get("k") == b"1"
+    assert client.get_or_compute("c", lambda: 2, months, lease=datetime.timedelta(seconds=5)) == client.get("c") == b"2"
+    client.set("k", 1, expire=time.time() + 100)
+    assert client.get("k") == b"1"
+    # 40 days after 1970.
+    client.set("k", 1, expire=months.total_seconds())
+    assert client.get("k") is None
+    with pytest.raises(OverflowError):
+        client.set("k", 1, expire=10**400)
+
+    async def tasks():
+        async with aio.Client(server.address) as client:
+            await client.set("k", 1, expire=months)
+            return await client.get("k"), await client.get_or_compute("a", three, months, lease=datetime.timedelta(seconds=5))
+
+    async def three():
+        return 3
+
+    assert asyncio.run(tasks()) == (b"1", b"3")
+
+
+def test_numbers_are_changed_within_64_bits(client, server):
+    async def task(by):
+        async with aio.Client(server.address) as client:
+            await client.incr("n", by)
+
+    client.set("n", 5)
+    for by in -1, 1 << 64, 10**400:
+        for call in lambda: client.incr("n", by), lambda: client.decr("n", by), lambda: asyncio.run(task(by)):
+            with pytest.raises(exceptions.IllegalInputError, match="a number is changed by 0 to 18446744073709551615"):
+                call()
+    for by in "5", 1.0, None:
+        with pytest.raises(TypeError):
+            client.incr("n", by)
+    assert client.incr("n", (1 << 64) - 1) == 4 and client.decr("n", (1 << 64) - 1) == 0
+
+
+def test_a_kind_of_statistics_that_there_is_not_is_refused(client):
+    with pytest.raises(exceptions.ServerError):
+        client.stats("unheard_of")
+    assert client.stats("reset") == {}
 
 
 def test_items_expire(client):

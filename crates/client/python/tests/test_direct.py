@@ -1,5 +1,6 @@
 """Direct gets out of the server's memory."""
 
+import asyncio
 import os
 import pickle
 import threading
@@ -8,7 +9,7 @@ import pytest
 from conftest import Server
 
 import nuthatch
-from nuthatch import exceptions
+from nuthatch import aio, exceptions
 
 
 def test_values_are_read_as_they_were_stored(client, server):
@@ -73,3 +74,32 @@ def test_threads_share_a_reader(client, server):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_clients_read_the_memory_by_its_address(client, server):
+    address = f"shm://{server.shared}?or={server.address}"
+
+    async def tasks():
+        async with aio.Client(address) as reader:
+            await reader.set("a", 1)
+            return [await reader.get("a") for _ in range(100)]
+
+    with nuthatch.Client(address, serde="pickle") as reader:
+        reader.set("k", [1])
+        asked = client.stats()[b"cmd_get"]
+        assert [reader.get("k") for _ in range(100)] == [[1]] * 100 and reader.get_many(["k", "none"]) == {"k": [1]}
+        assert asyncio.run(tasks()) == [b"1"] * 100
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if reader.get("k") == [1] and reader.set("k", [2]) and reader.get("k") == [2] else 1)
+        assert os.waitpid(child, 0)[1] == 0 and reader.get("k") == [2]
+        # Who connects asks first: the child did.
+        assert client.stats()[b"cmd_get"] <= asked + 1
+
+
+def test_a_near_cache_is_an_option(client, server):
+    with nuthatch.Client(server.address, near_ms=3_600_000) as near:
+        near.set("k", "old")
+        assert near.get("k") == b"old"
+        client.set("k", "new")
+        assert near.get("k") == b"old" and near.delete("k") and near.get("k") is None

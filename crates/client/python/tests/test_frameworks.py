@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+from conftest import python
 
 import nuthatch
 from nuthatch import aio
@@ -168,6 +169,73 @@ def test_the_decorator_computes_early_and_once(server):
         return len(calls)
 
     assert [later() for _ in range(3)] == [3, 3, 3]
+
+
+def test_equal_arguments_have_one_key(server):
+    """Whichever objects they are, and in whichever process."""
+    script = """
+import nuthatch
+client = nuthatch.Client("127.0.0.1:1")
+
+@nuthatch.cached(client)
+def function(*args, **kwargs):
+    pass
+
+word, same = "hello", "".join(["hel", "lo"])
+keys = [
+    function.key_of(word, same, {"a": word, "b": [same]}, more={word}, less={"x", "y", "z"}),
+    function.key_of(word, word, {"b": [word], "a": word}, less={"z", "y", "x"}, more={same}),
+]
+assert keys[0] == keys[1], keys
+others = [(), (1,), (True,), (1.0,), ("1",), (b"1",), ([1],), ((1,),), ({1},), (frozenset([1]),), ({1: 1},), ({}, {1: 1})]
+assert len({function.key_of(*args) for args in others}) == len(others)
+loop = []
+loop.append(loop)
+assert function.key_of(loop)
+print(keys[0])
+"""
+    assert python(script) == python(script)
+
+    def long():
+        pass
+
+    names = ["größe" * 60 + end for end in "ab"]
+    keys = []
+    for long.__qualname__ in names:
+        keys.append(nuthatch.cached(nuthatch.Client(server.address))(long).key_of())
+    assert keys[0] != keys[1] and max(len(key.encode()) for key in keys) <= 250
+
+
+def test_lifetimes_of_months_are_no_dates(server):
+    pytest.importorskip("flask_caching")
+    from nuthatch.dogpile import Backend
+    from nuthatch.flask_caching import Backend as OfFlask
+
+    client, calls = nuthatch.Client(server.address), []
+    months = 40 * 24 * 3600
+
+    @nuthatch.cached(client, months)
+    def count():
+        calls.append(1)
+        return len(calls)
+
+    assert count() == count() == 1
+    flask = OfFlask(server.address, default_timeout=months)
+    assert flask.set("f", 1) and flask.get("f") == 1
+    assert flask.set("f", 1, timeout=float("inf")) and flask.get("f") == 1
+    assert flask.set("f", 1, timeout=-1) and flask.get("f") is None
+    dogpile = Backend({"url": server.address, "expire": months})
+    dogpile.set_serialized("d", b"1")
+    assert dogpile.get_serialized("d") == b"1"
+
+
+def test_the_decorator_tells_functions_from_coroutines(server):
+    async def coroutine():
+        pass
+
+    for client, function in (nuthatch.Client(server.address), coroutine), (aio.Client(server.address), len):
+        with pytest.raises(TypeError, match="a coroutine needs a nuthatch.aio.Client"):
+            nuthatch.cached(client)(function)
 
 
 def test_the_decorator_takes_coroutines(server):

@@ -55,6 +55,24 @@ except KeyboardInterrupt:
     assert python(script, silent_port) == "interrupted\n"
 
 
+def test_a_signal_ends_a_wait_for_another_process(server):
+    """Which may have a lease of any length."""
+    script = """
+import signal, sys, nuthatch
+client = nuthatch.Client(sys.argv[1])
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+def wait():
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    client.get_or_compute("waited for", lambda: b"both compute", lease=3600)
+try:
+    client.get_or_compute("waited for", wait, lease=3600)
+except KeyboardInterrupt:
+    # It has left the place that it had, too.
+    print(client.get_or_compute("waited for", lambda: b"the next one", lease=3600))
+"""
+    assert python(script, server.address) == "b'the next one'\n"
+
+
 @pytest.mark.parametrize(
     "leave",
     [

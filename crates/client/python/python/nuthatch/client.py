@@ -1,5 +1,6 @@
 """The client for threads, with pymemcache's interface."""
 
+import datetime
 import types
 
 from . import _nuthatch
@@ -35,6 +36,16 @@ def prefix_of(prefix):
     if isinstance(prefix, bytes):
         return prefix
     raise TypeError(f"a key prefix is bytes or str, not {type(prefix).__name__}")
+
+
+# The protocol takes longer lifetimes than 30 days for dates, but never a timedelta.
+_LIFETIME_MAX = 100 * 365 * 24 * 3600
+
+
+def lasting(seconds):
+    """A lifetime of so many seconds, however many. 0 and None are without an end."""
+    is_number = isinstance(seconds, (int, float))
+    return datetime.timedelta(seconds=min(seconds, _LIFETIME_MAX)) if is_number and seconds > 0 else seconds
 
 
 def number_of(cas):
@@ -141,7 +152,11 @@ class Client(Packing):
         return self._with_cas(key, self._core.get_and_touch(key, expire), default, cas_default)
 
     def set(self, key, value, expire=0, noreply=None, flags=None):
-        """Stores a value, for `expire` seconds; 0 is without an end."""
+        """Stores a value, for `expire` seconds; 0 is without an end.
+
+        Here and everywhere, as memcached has it: below 0 it has expired already, and more than 30 days (2,592,000) are a date,
+        in seconds since 1970. A `timedelta` of any length is a lifetime.
+        """
         value, flags = self._packed(key, value, flags)
         self._core.set(key, value, expire, flags)
         return True

@@ -3,14 +3,45 @@
 import functools
 import hashlib
 import inspect
+import io
 import pickle
+
+from .client import lasting
+
+
+def _ordered(value):
+    """A value whose sets and dictionaries come in an order that does not depend on the process, or on who was added first."""
+    kind = type(value)
+    if kind in (tuple, list):
+        return kind(map(_ordered, value))
+    if kind in (set, frozenset):
+        return _ordered, kind, sorted(map(_pickled, value))
+    if kind is dict:
+        return _ordered, kind, sorted((_pickled(key), _pickled(item)) for key, item in value.items())
+    return value
+
+
+def _pickled(value):
+    """The same bytes for equal values."""
+    out = io.BytesIO()
+    pickler = pickle.Pickler(out, 4)
+    # Without its memo, which tells an object that comes twice from two that are equal.
+    pickler.fast = True
+    pickler.dump(_ordered(value))
+    return out.getvalue()
 
 
 def _key(function, args, kwargs):
     """A key of the function's name and its arguments: their pickled bytes' hash, so that it is short enough."""
     name = f"{function.__module__}.{function.__qualname__}"
-    words = pickle.dumps((args, sorted(kwargs.items())), 4)
-    return f"{name[:180]}:{hashlib.blake2b(words, digest_size=16).hexdigest()}"
+    try:
+        words = _pickled((name, args, kwargs))
+    except (RecursionError, ValueError):
+        # Something contains itself.
+        words = pickle.dumps((name, args, sorted(kwargs.items())), 4)
+    # The name is for people. In bytes, a key has 250 at most.
+    shown = name.encode("ascii", "replace").decode()
+    return f"{shown[:180]}:{hashlib.blake2b(words, digest_size=16).hexdigest()}"
 
 
 def cached(client, ttl=0, *, early=None, lease=None, key=None, dumps=pickle.dumps, loads=pickle.loads):
@@ -20,11 +51,14 @@ def cached(client, ttl=0, *, early=None, lease=None, key=None, dumps=pickle.dump
     others wait for it, for `lease` seconds at most (10). With `early` one caller computes anew when no more than so many
     seconds are left, and the others get the old result meanwhile. If the server cannot be asked, it is computed.
 
-    `key` makes a key of the arguments; otherwise it is a hash of their pickled bytes. `dumps` and `loads` make bytes of a
+    `key` makes a key of the arguments; otherwise it is a hash of their pickled bytes, which are the same in all processes unless
+    an object of your own holds sets. `dumps` and `loads` make bytes of a
     result, and the result again: by pickle, so that only your own programs may be able to write to the server.
 
     The decorated function has `key_of(...)`, which gives the key of a call, to delete it by.
     """
+
+    ttl = lasting(ttl)
 
     def decorate(function):
         if key is None:
@@ -34,7 +68,10 @@ def cached(client, ttl=0, *, early=None, lease=None, key=None, dumps=pickle.dump
             def key_of(args, kwargs):
                 return key(*args, **kwargs)
 
-        if inspect.iscoroutinefunction(function):
+        is_async = inspect.iscoroutinefunction(function)
+        if is_async != inspect.iscoroutinefunction(client.get_or_compute):
+            raise TypeError("a coroutine needs a nuthatch.aio.Client, and another function a nuthatch.Client")
+        if is_async:
 
             @functools.wraps(function)
             async def call(*args, **kwargs):

@@ -3,7 +3,7 @@
     CACHES = {"default": {"BACKEND": "nuthatch.django.CacheBackend", "LOCATION": "tcp://127.0.0.1:11211"}}
 
 LOCATION is an address, or servers as Django's own backends for memcached have them. OPTIONS are `nuthatch.Client`'s arguments.
-Values are pickled, as Django's own backends do it.
+Values are pickled, as Django's own backends do it: only your own programs may be able to write to the server.
 """
 
 from django.core.cache.backends.memcached import BaseMemcachedCache

@@ -4,7 +4,8 @@
     region = make_region().configure("nuthatch", arguments={"url": "tcp://127.0.0.1:11211", "expire": 3600})
 
 `expire` is how long the server keeps a value, in seconds. With `distributed_lock` the lock that lets one of all processes
-compute is an item of the server, for `lock_timeout` seconds at most (30). Other arguments are `nuthatch.Client`'s.
+compute is an item of the server, for `lock_timeout` seconds at most (30). Other arguments are `nuthatch.Client`'s. dogpile
+pickles values: only your own programs may be able to write to the server.
 """
 
 import time
@@ -13,6 +14,7 @@ from dogpile.cache import register_backend
 from dogpile.cache.api import NO_VALUE, BytesBackend
 
 from . import Client
+from .client import lasting
 
 
 class _Lock:
@@ -42,7 +44,7 @@ class Backend(BytesBackend):
 
     def __init__(self, arguments):
         arguments = dict(arguments)
-        self._expire = arguments.pop("expire", 0)
+        self._expire = lasting(arguments.pop("expire", 0))
         self._has_lock = arguments.pop("distributed_lock", False)
         self._lock_timeout = arguments.pop("lock_timeout", 30)
         self._client = Client(arguments.pop("url", "tcp://127.0.0.1:11211"), **arguments)

@@ -3,12 +3,13 @@
     cache = Cache(app, config={"CACHE_TYPE": "nuthatch.flask_caching.Backend", "CACHE_NUTHATCH_URL": "tcp://127.0.0.1:11211"})
 
 CACHE_KEY_PREFIX and CACHE_DEFAULT_TIMEOUT are taken, and CACHE_OPTIONS, which are `nuthatch.Client`'s arguments. Values are
-pickled.
+pickled: only your own programs may be able to write to the server.
 """
 
 from flask_caching.backends.base import BaseCache
 
 from . import Client
+from .client import lasting
 
 
 class Backend(BaseCache):
@@ -25,8 +26,8 @@ class Backend(BaseCache):
         return cls(server, config["CACHE_DEFAULT_TIMEOUT"], **options)
 
     def _expire(self, timeout):
-        """Seconds as memcached has them: there as here 0 is without an end."""
-        return self.default_timeout if timeout is None else timeout
+        """A lifetime. There as here 0 is without an end."""
+        return lasting(self.default_timeout if timeout is None else timeout)
 
     def get(self, key):
         return self._client.get(key)
