@@ -186,7 +186,8 @@ macro_rules! calls {
         /// others, one computes, and the others wait for it, or get the old value if there is one.
         ///
         /// If the server cannot be asked, the value is computed here and not stored. If the computation fails, or takes longer
-        /// than its lease, one of those that wait computes; who has waited for two leases computes, too. An empty value looks like none while another client computes it anew: who asks then, waits.
+        /// than its lease, or this call is dropped, one of those that wait computes; who has waited for two leases computes, too. An
+        /// empty value looks like none while another client computes it anew: who asks then, waits.
         pub $($async)? fn get_or_compute<E>(
             &self,
             key: impl AsRef<[u8]>,
@@ -220,7 +221,10 @@ macro_rules! calls {
                     }
                     Err(_) => break,
                 };
+                // It may panic, or be dropped: others would wait until the lease is over.
+                let unless_computed = OnDrop::new(|| if is_new { self.give_up(key, cas) });
                 let value = compute()$($wait)*;
+                unless_computed.forget();
                 // Whether the server takes it changes nothing about the value.
                 let is_stored = match &value {
                     Ok(value) => {

@@ -7,7 +7,7 @@ use crate::batches::batches;
 use crate::calls::calls;
 use crate::connection::Connection;
 use crate::key::Key;
-use crate::lease::{Compute, ComputeError, Pauses};
+use crate::lease::{Compute, ComputeError, OnDrop, Pauses};
 use crate::many::{Known, Many, Parts};
 use crate::operation::{self, Item, Lease, Local, Operation, Outcome};
 use crate::pool::Pool;
@@ -63,6 +63,11 @@ impl Client {
         go_on: impl Fn() -> Result<(), E>,
     ) -> Result<Vec<u8>, ComputeError<E>> {
         self.compute_while(key.as_ref(), how, compute, go_on)
+    }
+
+    /// Leaves a place that was kept for a value.
+    fn give_up(&self, key: &[u8], cas: u64) {
+        let _ = self.run(key, |key| operation::delete(key, Some(cas)));
     }
 
     fn pause(time: Duration) {

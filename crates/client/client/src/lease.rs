@@ -70,6 +70,28 @@ impl<E: fmt::Display> fmt::Display for ComputeError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for ComputeError<E> {}
 
+/// Calls a function when it is dropped, unless it was told to forget it.
+pub(crate) struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> OnDrop<F> {
+    pub fn new(function: F) -> Self {
+        Self(Some(function))
+    }
+
+    /// The function is not called.
+    pub fn forget(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(function) = self.0.take() {
+            function();
+        }
+    }
+}
+
 /// Pauses between looks for another client's value: short ones first, of random length, for as long as two leases take. So if
 /// one client dies with the first, all others but one wait for that one, instead of computing as well.
 pub(crate) struct Pauses {

@@ -138,6 +138,25 @@ fn when_a_lease_is_over_one_computes_for_all() {
 }
 
 #[test]
+fn a_computation_that_panics_makes_nobody_wait() {
+    for server in both("") {
+        let how = Compute::new(MINUTE).lease(MINUTE);
+        let client = Client::connect(&server.address()).unwrap();
+        let dead = thread::scope(|scope| {
+            let won = scope.spawn(|| {
+                let _ = client.get_or_compute("k", how, || -> Result<_, Error> {
+                    panic!("a computation panics")
+                });
+            });
+            won.join()
+        });
+        assert!(dead.is_err());
+        let value = client.get_or_compute("k", how, || Ok::<_, Error>(b"v".to_vec()));
+        assert_eq!(value, Ok(b"v".to_vec()));
+    }
+}
+
+#[test]
 fn who_waits_for_another_may_leave() {
     for server in both("") {
         let how = Compute::new(MINUTE).lease(MINUTE);

@@ -252,3 +252,29 @@ fn tls_is_the_same_for_tasks() {
         });
     }
 }
+
+/// Class of fault: a task that is given up, as one of a web server is whose client has left, makes others wait for its lease.
+#[test]
+fn a_computation_that_is_dropped_makes_nobody_wait() {
+    let minute = Duration::from_secs(60);
+    for (runtime, server) in runtimes().into_iter().zip(both("")) {
+        runtime.block_on(async {
+            let client = Client::connect_with(&server.address(), patient()).unwrap();
+            let how = Compute::new(minute).lease(minute);
+            let (computes, has_begun) = tokio::sync::oneshot::channel();
+            let of_task = client.clone();
+            let task = tokio::spawn(async move {
+                let never = async || {
+                    computes.send(()).unwrap();
+                    std::future::pending::<Result<Vec<u8>, ()>>().await
+                };
+                of_task.get_or_compute("k", how, never).await
+            });
+            has_begun.await.unwrap();
+            task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
+            let value = client.get_or_compute("k", how, async || Ok::<_, ()>(b"v".to_vec()));
+            assert_eq!(value.await, Ok(b"v".to_vec()));
+        });
+    }
+}

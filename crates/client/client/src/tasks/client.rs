@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::connection::Connection;
 use crate::batches::batches;
 use crate::calls::calls;
 use crate::key::Key;
-use crate::lease::{Compute, ComputeError, Pauses};
+use crate::lease::{Compute, ComputeError, OnDrop, Pauses};
 use crate::many::{Known, Many, Parts};
 use crate::operation::{self, Item, Lease, Local, Operation, Outcome};
 use crate::pool::Pool;
@@ -43,6 +44,19 @@ impl Client {
     pub fn connect_with(address: &str, options: Options) -> Result<Self, Error> {
         let pool = Arc::new(Pool::new(address, options)?);
         Ok(Self { pool })
+    }
+
+    /// Leaves a place that was kept for a value, in a task of its own: the one that has it is being dropped.
+    fn give_up(&self, key: &[u8], cas: u64) {
+        let (client, key) = (self.clone(), key.to_owned());
+        let delete = async move {
+            let _ = client
+                .run(&key, |key| operation::delete(key, Some(cas)))
+                .await;
+        };
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(delete);
+        }
     }
 
     async fn pause(time: Duration) {
