@@ -90,6 +90,27 @@ def test_cancelled_calls_do_no_harm(server):
     run(converse, server)
 
 
+def test_a_computation_that_is_cancelled_makes_nobody_wait(server):
+    async def converse(client):
+        begun = asyncio.Event()
+
+        async def never():
+            begun.set()
+            await asyncio.Event().wait()
+
+        async def at_once():
+            return "v"
+
+        task = asyncio.create_task(client.get_or_compute("k", never, 60, lease=3600))
+        await begun.wait()
+        task.cancel()
+        assert isinstance((await asyncio.gather(task, return_exceptions=True))[0], asyncio.CancelledError)
+        assert await client.get_or_compute("k", at_once, 60, lease=3600) == b"v"
+        assert client._bridge.futures == client._bridge.computing == {}
+
+    run(converse, server)
+
+
 def test_a_server_that_does_not_answer_is_told(silent_port, free_port):
     async def converse(client):
         with pytest.raises(exceptions.TimeoutError):

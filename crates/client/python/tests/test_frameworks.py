@@ -87,6 +87,7 @@ def test_flask_caching(server):
         while cache.get("k") is not None:
             time.sleep(0.05)
         assert cache.delete("a") and cache.delete_many("a", "b") == ["b"]
+        assert cache.set("n", b"x" * (2 << 20)) is False and cache.get("n") is None
         assert cache.set("n", 5) and cache.cache.inc("n", 2) == 7 and cache.cache.dec("n") == 6
         cache.clear()
         assert cache.get("n") is None

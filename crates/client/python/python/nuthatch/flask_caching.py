@@ -10,6 +10,7 @@ from flask_caching.backends.base import BaseCache
 
 from . import Client
 from .client import lasting
+from .exceptions import ServerError
 
 
 class Backend(BaseCache):
@@ -43,7 +44,11 @@ class Backend(BaseCache):
         return self._client.gets(key)[1] is not None
 
     def set(self, key, value, timeout=None):
-        return self._client.set(key, value, self._expire(timeout))
+        try:
+            return self._client.set(key, value, self._expire(timeout))
+        except ServerError:
+            # It is too large, say.
+            return False
 
     def add(self, key, value, timeout=None):
         return self._client.add(key, value, self._expire(timeout))
