@@ -123,6 +123,7 @@ const char *nuthatch_client_version(void);
 /**
  * Makes a client of the servers at this address: "tcp://HOST:PORT,HOST:PORT", "unix:///PATH", "tls://HOST:PORT?ca=FILE" or,
  * on Linux, "shm:///PATH", with options behind "?", which docs/clients.md describes. Nothing is connected yet.
+ * After a failure `client` is NULL.
  *
  * # Safety
  * `address` ends with a zero byte. `client` may be written to.

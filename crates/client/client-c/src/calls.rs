@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nuthatch_client::Keep;
 
-use crate::memory::{array, borrow, put};
+use crate::memory::{array, borrow, check_length, check_place, put};
 use crate::status::{Status, catch, string};
 use crate::value::{Key, Value};
 
@@ -24,6 +24,7 @@ fn keep(lifetime_ms: i64, flags: u32) -> Keep {
 
 /// Makes a client of the servers at this address: "tcp://HOST:PORT,HOST:PORT", "unix:///PATH", "tls://HOST:PORT?ca=FILE" or,
 /// on Linux, "shm:///PATH", with options behind "?", which docs/clients.md describes. Nothing is connected yet.
+/// After a failure `client` is NULL.
 ///
 /// # Safety
 /// `address` ends with a zero byte. `client` may be written to.
@@ -34,9 +35,9 @@ pub unsafe extern "C" fn nuthatch_client_connect(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let address = unsafe { string(address) }?;
-        // SAFETY: the caller's promise.
         unsafe { put(client, std::ptr::null_mut()) }?;
+        // SAFETY: the caller's promise.
+        let address = unsafe { string(address) }?;
         let made = Box::new(Client(nuthatch_client::Client::connect(address)?));
         // SAFETY: the caller's promise.
         unsafe { put(client, Box::into_raw(made)) }?;
@@ -70,11 +71,11 @@ pub unsafe extern "C" fn nuthatch_client_get(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
+        unsafe { put(value, Value::NONE) }?;
+        // SAFETY: the caller's promise.
         let client = &unsafe { borrow(client) }?.0;
         // SAFETY: the caller's promise.
         let key = unsafe { array(key, key_length) }?;
-        // SAFETY: the caller's promise.
-        unsafe { put(value, Value::NONE) }?;
         let found = client.get(key)?;
         let status = if found.is_some() {
             Status::Done
@@ -100,11 +101,11 @@ pub unsafe extern "C" fn nuthatch_client_get_item(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
+        unsafe { put(value, Value::NONE) }?;
+        // SAFETY: the caller's promise.
         let client = &unsafe { borrow(client) }?.0;
         // SAFETY: the caller's promise.
         let key = unsafe { array(key, key_length) }?;
-        // SAFETY: the caller's promise.
-        unsafe { put(value, Value::NONE) }?;
         let Some(item) = client.get_item(key)? else {
             return Ok(Status::NotFound);
         };
@@ -127,14 +128,15 @@ pub unsafe extern "C" fn nuthatch_client_get_many(
     values: *mut Value,
 ) -> c_int {
     catch(|| {
-        // SAFETY: the caller's promise.
-        let client = &unsafe { borrow(client) }?.0;
-        // SAFETY: the caller's promise.
-        let keys = unsafe { array(keys, count) }?;
+        check_length::<Value>(count)?;
         for at in 0..count {
             // SAFETY: the caller's promise.
             unsafe { put(values.wrapping_add(at), Value::NONE) }?;
         }
+        // SAFETY: the caller's promise.
+        let client = &unsafe { borrow(client) }?.0;
+        // SAFETY: the caller's promise.
+        let keys = unsafe { array(keys, count) }?;
         let mut words = Vec::with_capacity(keys.len());
         for key in keys {
             // SAFETY: the caller's promise.
@@ -357,6 +359,8 @@ pub unsafe extern "C" fn nuthatch_client_incr(
     number: *mut u64,
 ) -> c_int {
     catch(|| {
+        // Before the number is changed.
+        check_place(number)?;
         // SAFETY: the caller's promise.
         let client = &unsafe { borrow(client) }?.0;
         // SAFETY: the caller's promise.
@@ -384,6 +388,8 @@ pub unsafe extern "C" fn nuthatch_client_decr(
     number: *mut u64,
 ) -> c_int {
     catch(|| {
+        // Before the number is changed.
+        check_place(number)?;
         // SAFETY: the caller's promise.
         let client = &unsafe { borrow(client) }?.0;
         // SAFETY: the caller's promise.

@@ -19,9 +19,27 @@ pub(crate) unsafe fn array<'a, T>(pointer: *const T, length: usize) -> Result<&'
     match (pointer.is_null(), length) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Failure::NullPointer),
-        _ if length > isize::MAX as usize / size_of::<T>() => Err(Failure::TooLong),
-        // SAFETY: the caller's promise; and no slice is longer.
-        (false, _) => Ok(unsafe { std::slice::from_raw_parts(pointer, length) }),
+        (false, _) => {
+            check_length::<T>(length)?;
+            // SAFETY: the caller's promise; and no slice is longer.
+            Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
+        }
+    }
+}
+
+/// Errors: an array of so many elements has more bytes than memory.
+pub(crate) fn check_length<T>(length: usize) -> Result<(), Failure> {
+    match length <= isize::MAX as usize / size_of::<T>() {
+        true => Ok(()),
+        false => Err(Failure::TooLong),
+    }
+}
+
+/// Errors: a result has nowhere to go.
+pub(crate) fn check_place<T>(pointer: *mut T) -> Result<(), Failure> {
+    match pointer.is_null() {
+        true => Err(Failure::NullPointer),
+        false => Ok(()),
     }
 }
 
