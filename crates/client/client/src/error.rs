@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::BINARY_KEY_MAX;
+
 /// Whether the server may have carried out a call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CarriedOut {
@@ -82,6 +84,13 @@ impl fmt::Display for Error {
             CarriedOut::Maybe => "the request may have been carried out",
         };
         match self {
+            Self::Key {
+                length,
+                limit: BINARY_KEY_MAX,
+            } => write!(
+                out,
+                "a key of {length} bytes: one with white space or control characters has 1 to {BINARY_KEY_MAX} bytes"
+            ),
             Self::Key { length, limit } => write!(
                 out,
                 "a key of {length} bytes: a key has 1 to {limit} bytes, and fewer with white space or control characters"
