@@ -4,6 +4,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 import nuthatch
 from nuthatch import aio
 
@@ -16,11 +18,13 @@ def told(folder, *words):
 
 
 def test_a_program_with_types_is_understood(tmp_path):
+    pytest.importorskip("mypy")
     code, said = told(tmp_path, "mypy", "--strict", "--no-incremental", HERE / "typed.py")
     assert code == 0, said
 
 
 def test_types_say_what_the_functions_take(tmp_path):
+    pytest.importorskip("mypy")
     settings = tmp_path / "mypy.ini"
     # The frameworks' own types are not asked for.
     settings.write_text("[mypy]\nignore_missing_imports = true\n[mypy-django.*]\nfollow_untyped_imports = true\n")
