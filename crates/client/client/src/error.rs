@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::BINARY_KEY_MAX;
+use crate::key::BINARY_KEY_MAX;
 
 /// Whether the server may have carried out a call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
