@@ -145,7 +145,6 @@ static void threads_share_a_client(nuthatch_client *client)
     assert(nuthatch_client_incr(client, BYTES("shared"), 0, &number) == 0 && number == 1600);
 }
 
-
 int main(int count, char **words)
 {
     assert(count == 3);

@@ -176,6 +176,11 @@ macro_rules! calls {
             self.run(key.as_ref(), |key| operation::delete(key, None))$($wait)*
         }
 
+        /// Removes an item if nobody has changed it since [`Client::get_item`] gave this number.
+        pub $($async)? fn delete_cas(&self, key: impl AsRef<[u8]>, cas: u64) -> Result<Outcome, Error> {
+            self.run(key.as_ref(), |key| operation::delete(key, Some(cas)))$($wait)*
+        }
+
         /// Keeps an item as out of date for this long. Of those that ask with `get_or_compute`, one computes it anew, and the others
         /// get the old value meanwhile.
         pub $($async)? fn make_stale(&self, key: impl AsRef<[u8]>, lifetime: Duration) -> Result<Outcome, Error> {
@@ -204,42 +209,72 @@ macro_rules! calls {
             compute: impl $function() -> Result<Vec<u8>, E>,
             go_on: impl Fn() -> Result<(), E>,
         ) -> Result<Vec<u8>, ComputeError<E>> {
-            // An empty value may be the place that is kept for who computes.
-            match self.pool.read(key, how.early.is_some()).map_err(ComputeError::Key)? {
-                Some(Some(item)) if how.is_fresh(&item) => return Ok(item.value),
-                _ => Key::new(key).map_err(ComputeError::Key)?,
+            let leased = self.lease_while(key, how, go_on)$($wait)*;
+            let (cas, is_new) = match leased.map_err(ComputeError::Computation)? {
+                Ok(Leased::Value(value, _)) => return Ok(value),
+                Ok(Leased::Mine { cas, old }) => (cas, old.is_none()),
+                Err(error @ Error::Key { .. }) => return Err(ComputeError::Key(error)),
+                Err(_) => (None, false),
             };
+            let Some(cas) = cas else {
+                return compute()$($wait)*.map_err(ComputeError::Computation);
+            };
+            // It may panic, or be dropped: others would wait until the lease is over.
+            let unless_computed = OnDrop::new(|| if is_new { self.give_up(key, cas) });
+            let value = compute()$($wait)*;
+            unless_computed.forget();
+            // Whether the server takes it changes nothing about the value.
+            let is_stored = match &value {
+                Ok(value) => {
+                    let stored = self.store(key, value, Mode::Set, how.keep, Some(cas))$($wait)*;
+                    stored == Ok(Outcome::Done)
+                }
+                Err(_) => false,
+            };
+            // Others wait for this one: now they need not.
+            if is_new && !is_stored {
+                let _ = self.delete_cas(key, cas)$($wait)*;
+            }
+            value.map_err(ComputeError::Computation)
+        }
+
+        /// The value under a key, or the task to compute it, as [`Client::get_or_compute`] divides it: for computations that
+        /// cannot run within a call. If another client computes it, and there is no old one, this waits for it.
+        pub $($async)? fn lease(&self, key: impl AsRef<[u8]>, how: Compute) -> Result<Leased, Error> {
+            match self.lease_while(key.as_ref(), how, || Ok::<(), Infallible>(()))$($wait)* {
+                Ok(leased) => leased,
+            }
+        }
+
+        /// The same, until an error of `go_on`, which is asked before each pause.
+        $($async)? fn lease_while<E>(
+            &self,
+            key: &[u8],
+            how: Compute,
+            go_on: impl Fn() -> Result<(), E>,
+        ) -> Result<Result<Leased, Error>, E> {
+            let known = self.pool.read(key, how.early.is_some());
+            match known.and_then(|known| Key::new(key).map(|_| known)) {
+                // An empty value may be the place that is kept for who computes.
+                Ok(Some(Some(item))) if how.is_fresh(&item) => return Ok(Ok(Leased::Value(item.value, item.flags))),
+                Ok(_) => {}
+                Err(error) => return Ok(Err(error)),
+            }
             for pause in Pauses::new(how.lease) {
-                let lease = self.run(key, |key| operation::lease(key, how.lease, how.early))$($wait)*;
-                let (cas, is_new) = match lease {
-                    Ok(Lease::Hit(value) | Lease::Taken { old: Some(value) }) => return Ok(value),
-                    Ok(Lease::Won { cas, old }) => (cas, old.is_none()),
+                return Ok(match self.run(key, |key| operation::lease(key, how.lease, how.early))$($wait)* {
+                    Ok(Lease::Hit((value, flags)) | Lease::Taken { old: Some((value, flags)) }) => {
+                        Ok(Leased::Value(value, flags))
+                    }
+                    Ok(Lease::Won { cas, old }) => Ok(Leased::Mine { cas: Some(cas), old }),
                     Ok(Lease::Taken { old: None }) => {
-                        go_on().map_err(ComputeError::Computation)?;
+                        go_on()?;
                         Self::pause(pause)$($wait)*;
                         continue;
                     }
-                    Err(_) => break,
-                };
-                // It may panic, or be dropped: others would wait until the lease is over.
-                let unless_computed = OnDrop::new(|| if is_new { self.give_up(key, cas) });
-                let value = compute()$($wait)*;
-                unless_computed.forget();
-                // Whether the server takes it changes nothing about the value.
-                let is_stored = match &value {
-                    Ok(value) => {
-                        let stored = self.store(key, value, Mode::Set, how.keep, Some(cas))$($wait)*;
-                        stored == Ok(Outcome::Done)
-                    }
-                    Err(_) => false,
-                };
-                // Others wait for this one: now they need not.
-                if is_new && !is_stored {
-                    let _ = self.run(key, |key| operation::delete(key, Some(cas)))$($wait)*;
-                }
-                return value.map_err(ComputeError::Computation);
+                    Err(error) => Err(error),
+                });
             }
-            compute()$($wait)*.map_err(ComputeError::Computation)
+            Ok(Ok(Leased::Mine { cas: None, old: None }))
         }
 
         /// Removes all items of all servers, after a delay in whole seconds. All servers are asked, and the first error is returned.

@@ -1,5 +1,6 @@
 //! The client for threads.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use crate::batches::batches;
 use crate::calls::calls;
 use crate::connection::Connection;
 use crate::key::Key;
-use crate::lease::{Compute, ComputeError, OnDrop, Pauses};
+use crate::lease::{Compute, ComputeError, Leased, OnDrop, Pauses};
 use crate::many::{Known, Many, Parts};
 use crate::operation::{self, Item, Lease, Local, Operation, Outcome};
 use crate::pool::Pool;

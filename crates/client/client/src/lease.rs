@@ -20,6 +20,21 @@ pub struct Compute {
     pub early: Option<Duration>,
 }
 
+/// What [`crate::Client::lease`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leased {
+    /// A value, and the flags with which it was stored. While another client computes it anew, the old one.
+    Value(Vec<u8>, u32),
+    /// The caller is to compute the value.
+    Mine {
+        /// The number under which `cas` stores it. If it is not computed, and nobody has an old one, `delete_cas` lets the next
+        /// client compute. None: nobody has computed it within the time of a lease, and it is not to be stored.
+        cas: Option<u64>,
+        /// The old value and its flags, if there is one.
+        old: Option<(Vec<u8>, u32)>,
+    },
+}
+
 /// Why there is no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComputeError<E> {

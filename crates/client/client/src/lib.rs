@@ -69,7 +69,7 @@ mod wire;
 pub use client::Client;
 pub use error::{CarriedOut, Error};
 pub use key::{BINARY_KEY_MAX, KEY_MAX};
-pub use lease::{Compute, ComputeError};
+pub use lease::{Compute, ComputeError, Leased};
 pub use lifetime::Keep;
 pub use many::Many;
 pub use operation::{Item, Local, Outcome};

@@ -45,15 +45,18 @@ pub enum Local {
     Unknown,
 }
 
+/// A value, and the flags with which it was stored.
+pub(crate) type Flagged = (Vec<u8>, u32);
+
 /// What a get with a lease found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lease {
     /// A value.
-    Hit(Vec<u8>),
+    Hit(Flagged),
     /// This client is to compute the value, and to store it under this number. There may be an old one.
-    Won { cas: u64, old: Option<Vec<u8>> },
+    Won { cas: u64, old: Option<Flagged> },
     /// Another client is to; and there is an old one, unless it is the first.
-    Taken { old: Option<Vec<u8>> },
+    Taken { old: Option<Flagged> },
 }
 
 /// An operation on one key.
@@ -103,7 +106,7 @@ pub(crate) fn get(key: Key<'_>) -> Operation<'_, Option<Vec<u8>>> {
     value(key, Want::default())
 }
 
-pub(crate) fn get_with_flags(key: Key<'_>) -> Operation<'_, Option<(Vec<u8>, u32)>> {
+pub(crate) fn get_with_flags(key: Key<'_>) -> Operation<'_, Option<Flagged>> {
     Operation {
         request: get(key).request,
         read: |code, details| match code {
@@ -278,15 +281,20 @@ pub(crate) fn lease(
             let Code::Value(value) = code else {
                 return None;
             };
+            let is_won = details.won;
             // The item that the first miss makes has no bytes.
-            let old = (details.stale || !value.is_empty()).then_some(value);
-            Some(Ok(match (details.won, details.taken, old) {
-                (true, _, old) => Lease::Won {
+            let is_old = details.stale || !value.is_empty();
+            let found = (value, details.flags);
+            if !is_won && !details.taken {
+                return Some(Ok(Lease::Hit(found)));
+            }
+            let old = is_old.then_some(found);
+            Some(Ok(match is_won {
+                true => Lease::Won {
                     cas: details.cas?,
                     old,
                 },
-                (false, true, old) => Lease::Taken { old },
-                (false, false, old) => Lease::Hit(old.unwrap_or_default()),
+                false => Lease::Taken { old },
             }))
         },
     }

@@ -1,5 +1,6 @@
 //! The client for tasks.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use super::connection::Connection;
 use crate::batches::batches;
 use crate::calls::calls;
 use crate::key::Key;
-use crate::lease::{Compute, ComputeError, OnDrop, Pauses};
+use crate::lease::{Compute, ComputeError, Leased, OnDrop, Pauses};
 use crate::many::{Known, Many, Parts};
 use crate::operation::{self, Item, Lease, Local, Operation, Outcome};
 use crate::pool::Pool;
