@@ -36,6 +36,10 @@ typedef enum nuthatch_client_status {
      */
     NUTHATCH_CLIENT_STATUS_CHANGED = 3,
     /**
+     * The caller is to compute the value.
+     */
+    NUTHATCH_CLIENT_STATUS_COMPUTE = 4,
+    /**
      * A pointer that must not be NULL is NULL.
      */
     NUTHATCH_CLIENT_STATUS_NULL_POINTER = -1,
@@ -84,15 +88,15 @@ typedef struct nuthatch_client_value {
      */
     size_t length;
     /**
-     * A number for nuthatch_client_cas(), which changes with the item. Only nuthatch_client_get_item() sets it.
+     * A number for nuthatch_client_cas(), which changes with the item. Calls that get items set it.
      */
     uint64_t cas;
     /**
-     * The flags with which it was stored. Only nuthatch_client_get_item() sets them.
+     * The flags with which it was stored. Calls that get items set them.
      */
     uint32_t flags;
     /**
-     * How many seconds are left, -1 without an end. Only nuthatch_client_get_item() sets it.
+     * How many seconds are left, -1 without an end. Calls that get items set it.
      */
     int64_t seconds_left;
 } nuthatch_client_value;
@@ -110,6 +114,36 @@ typedef struct nuthatch_client_key {
      */
     size_t length;
 } nuthatch_client_key;
+
+/**
+ * An item that is to be stored, of many.
+ */
+typedef struct nuthatch_client_entry {
+    /**
+     * The bytes of its key.
+     */
+    const uint8_t *key;
+    /**
+     * How many bytes.
+     */
+    size_t key_length;
+    /**
+     * The bytes of its value.
+     */
+    const uint8_t *value;
+    /**
+     * How many bytes.
+     */
+    size_t value_length;
+    /**
+     * For how many milliseconds, rounded up to seconds. Negative: without an end.
+     */
+    int64_t lifetime_ms;
+    /**
+     * The caller's own.
+     */
+    uint32_t flags;
+} nuthatch_client_entry;
 
 #ifdef __cplusplus
 extern "C" {
@@ -161,18 +195,6 @@ int nuthatch_client_get_item(const struct nuthatch_client *client,
                              const uint8_t *key,
                              size_t key_length,
                              struct nuthatch_client_value *value);
-
-/**
- * Gets the values under so many keys, from all servers at once. Each of `values` has to be freed, or is none. If a server
- * failed, returns its failure, and the values of the others are there all the same.
- *
- * # Safety
- * `client` is a client, `keys` has so many keys, each of so many bytes as it says, and `values` has room for so many.
- */
-int nuthatch_client_get_many(const struct nuthatch_client *client,
-                             const struct nuthatch_client_key *keys,
-                             size_t count,
-                             struct nuthatch_client_value *values);
 
 /**
  * Stores a value for so many milliseconds, rounded up to seconds, or without an end if they are negative.
@@ -279,6 +301,18 @@ int nuthatch_client_delete(const struct nuthatch_client *client,
                            size_t key_length);
 
 /**
+ * Removes an item if its number is still `cas`; else returns NUTHATCH_CLIENT_STATUS_CHANGED or
+ * NUTHATCH_CLIENT_STATUS_NOT_FOUND.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers.
+ */
+int nuthatch_client_delete_cas(const struct nuthatch_client *client,
+                               const uint8_t *key,
+                               size_t key_length,
+                               uint64_t cas);
+
+/**
  * Adds to a number, which is stored as decimal digits, and writes the sum, which wraps around at 2^64. Returns 0 or
  * NUTHATCH_CLIENT_STATUS_NOT_FOUND.
  *
@@ -311,6 +345,89 @@ int nuthatch_client_decr(const struct nuthatch_client *client,
  * `client` is a client.
  */
 int nuthatch_client_flush_all(const struct nuthatch_client *client);
+
+/**
+ * Gets the value under a key, or the task to compute it, of all clients that ask at a time for one. Returns
+ *
+ * * 0: there is a value; while another client computes it anew, the old one.
+ * * NUTHATCH_CLIENT_STATUS_COMPUTE: the caller is to compute it, and to store it by nuthatch_client_cas() with `value->cas`, or
+ *   not at all if that is 0. If it is not computed, and `value` is none, nuthatch_client_delete_cas() lets the next client
+ *   compute; else `value` is the old one.
+ * * A failure: the value is to be computed, and not stored.
+ *
+ * If another client computes and there is no old value, this waits for it, `lease_ms` at most, rounded up to seconds. Then
+ * another client computes, for which this waits as long. A value that has no more than `early_ms` left, if that is 0 or more, is computed anew. `value` has
+ * its flags, and has to be freed in each case.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.
+ */
+int nuthatch_client_lease(const struct nuthatch_client *client,
+                          const uint8_t *key,
+                          size_t key_length,
+                          uint64_t lease_ms,
+                          int64_t early_ms,
+                          struct nuthatch_client_value *value);
+
+/**
+ * Gets the values under so many keys, from all servers at once. Each of `values` has to be freed, or is none. If a server
+ * failed, returns its failure, and the values of the others are there all the same.
+ *
+ * # Safety
+ * `client` is a client, `keys` has so many keys, each of so many bytes as it says, and `values` has room for so many.
+ */
+int nuthatch_client_get_many(const struct nuthatch_client *client,
+                             const struct nuthatch_client_key *keys,
+                             size_t count,
+                             struct nuthatch_client_value *values);
+
+/**
+ * Gets values as nuthatch_client_get_many() does, with what else the servers know of each.
+ *
+ * # Safety
+ * `client` is a client, `keys` has so many keys, each of so many bytes as it says, and `values` has room for so many.
+ */
+int nuthatch_client_get_many_items(const struct nuthatch_client *client,
+                                   const struct nuthatch_client_key *keys,
+                                   size_t count,
+                                   struct nuthatch_client_value *values);
+
+/**
+ * Stores so many items, each as nuthatch_client_set() does, at all servers at once. Returns the first failure; `outcomes`, if
+ * it is not NULL, has what came of each.
+ *
+ * # Safety
+ * `client` is a client, and `entries` has so many, each of so many bytes as it says. `outcomes` is NULL or has room for so
+ * many numbers.
+ */
+int nuthatch_client_set_many(const struct nuthatch_client *client,
+                             const struct nuthatch_client_entry *entries,
+                             size_t count,
+                             int *outcomes);
+
+/**
+ * Removes so many items, at all servers at once. Returns the first failure; `outcomes`, if it is not NULL, has for each what
+ * nuthatch_client_delete() returns.
+ *
+ * # Safety
+ * `client` is a client, and `keys` has so many, each of so many bytes as it says. `outcomes` is NULL or has room for so many
+ * numbers.
+ */
+int nuthatch_client_delete_many(const struct nuthatch_client *client,
+                                const struct nuthatch_client_key *keys,
+                                size_t count,
+                                int *outcomes);
+
+/**
+ * Gives this process' client of the servers at an address, as nuthatch_client_connect() makes it, and makes it if there is
+ * none. It lasts as long as the process, and the caller must not destroy it: for callers that begin anew again and again. A
+ * process has 64 of them at most.
+ *
+ * # Safety
+ * `address` ends with a zero byte. `client` may be written to.
+ */
+int nuthatch_client_of_process(const char *address,
+                               const struct nuthatch_client **client);
 
 /**
  * Returns what the last failed call of this thread failed at, in words; an empty string if none has. The caller must not free

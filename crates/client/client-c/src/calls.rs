@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use nuthatch_client::Keep;
 
-use crate::memory::{array, borrow, check_length, check_place, put};
+use crate::memory::{array, borrow, check_place, put};
 use crate::status::{Status, catch, string};
-use crate::value::{Key, Value};
+use crate::value::Value;
 
 /// A client, for all threads of a program.
 #[derive(Debug)]
-pub struct Client(nuthatch_client::Client);
+pub struct Client(pub(crate) nuthatch_client::Client);
 
 /// A lifetime of milliseconds. A negative one is without an end.
 fn lifetime(milliseconds: i64) -> Option<Duration> {
     u64::try_from(milliseconds).ok().map(Duration::from_millis)
 }
 
-fn keep(lifetime_ms: i64, flags: u32) -> Keep {
+pub(crate) fn keep(lifetime_ms: i64, flags: u32) -> Keep {
     Keep::from(lifetime(lifetime_ms)).flags(flags)
 }
 
@@ -112,45 +112,6 @@ pub unsafe extern "C" fn nuthatch_client_get_item(
         // SAFETY: the caller's promise.
         unsafe { put(value, Value::of_item(item)) }?;
         Ok(Status::Done)
-    })
-}
-
-/// Gets the values under so many keys, from all servers at once. Each of `values` has to be freed, or is none. If a server
-/// failed, returns its failure, and the values of the others are there all the same.
-///
-/// # Safety
-/// `client` is a client, `keys` has so many keys, each of so many bytes as it says, and `values` has room for so many.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nuthatch_client_get_many(
-    client: *const Client,
-    keys: *const Key,
-    count: usize,
-    values: *mut Value,
-) -> c_int {
-    catch(|| {
-        check_length::<Value>(count)?;
-        for at in 0..count {
-            // SAFETY: the caller's promise.
-            unsafe { put(values.wrapping_add(at), Value::NONE) }?;
-        }
-        // SAFETY: the caller's promise.
-        let client = &unsafe { borrow(client) }?.0;
-        // SAFETY: the caller's promise.
-        let keys = unsafe { array(keys, count) }?;
-        let mut words = Vec::with_capacity(keys.len());
-        for key in keys {
-            // SAFETY: the caller's promise.
-            words.push(unsafe { array(key.data, key.length) }?);
-        }
-        let many = client.get_many(&words);
-        for (at, value) in many.values.into_iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe { put(values.wrapping_add(at), Value::of(value)) }?;
-        }
-        match many.failed.into_iter().next() {
-            Some((_, error)) => Err(error.into()),
-            None => Ok(Status::Done),
-        }
     })
 }
 
@@ -342,6 +303,27 @@ pub unsafe extern "C" fn nuthatch_client_delete(
         // SAFETY: the caller's promise.
         let key = unsafe { array(key, key_length) }?;
         Ok(client.delete(key)?.into())
+    })
+}
+
+/// Removes an item if its number is still `cas`; else returns NUTHATCH_CLIENT_STATUS_CHANGED or
+/// NUTHATCH_CLIENT_STATUS_NOT_FOUND.
+///
+/// # Safety
+/// `client` is a client. So many bytes as said lie at the pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_client_delete_cas(
+    client: *const Client,
+    key: *const u8,
+    key_length: usize,
+    cas: u64,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        let client = &unsafe { borrow(client) }?.0;
+        // SAFETY: the caller's promise.
+        let key = unsafe { array(key, key_length) }?;
+        Ok(client.delete_cas(key, cas)?.into())
     })
 }
 

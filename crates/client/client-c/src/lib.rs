@@ -5,19 +5,28 @@
 //! C. What cannot be checked (that a pointer is valid) is in the Safety section of each function.
 
 mod calls;
+mod lease;
+mod many;
 mod memory;
+mod process;
 mod status;
 mod value;
 
 pub use calls::{
     Client, nuthatch_client_add, nuthatch_client_append, nuthatch_client_cas,
-    nuthatch_client_connect, nuthatch_client_decr, nuthatch_client_delete, nuthatch_client_destroy,
-    nuthatch_client_flush_all, nuthatch_client_get, nuthatch_client_get_item,
-    nuthatch_client_get_many, nuthatch_client_incr, nuthatch_client_prepend,
+    nuthatch_client_connect, nuthatch_client_decr, nuthatch_client_delete,
+    nuthatch_client_delete_cas, nuthatch_client_destroy, nuthatch_client_flush_all,
+    nuthatch_client_get, nuthatch_client_get_item, nuthatch_client_incr, nuthatch_client_prepend,
     nuthatch_client_replace, nuthatch_client_set, nuthatch_client_touch,
 };
+pub use lease::nuthatch_client_lease;
+pub use many::{
+    nuthatch_client_delete_many, nuthatch_client_get_many, nuthatch_client_get_many_items,
+    nuthatch_client_set_many,
+};
+pub use process::nuthatch_client_of_process;
 pub use status::{Status, nuthatch_client_error};
-pub use value::{Key, Value, nuthatch_client_value_free};
+pub use value::{Entry, Key, Value, nuthatch_client_value_free};
 
 use std::ffi::{CStr, c_char};
 

@@ -18,6 +18,8 @@ pub enum Status {
     NotStored = 2,
     /// Somebody else has changed the item since its number was read.
     Changed = 3,
+    /// The caller is to compute the value.
+    Compute = 4,
     /// A pointer that must not be NULL is NULL.
     NullPointer = -1,
     /// The key is empty or too long, or the value is too long, or the address or an option is invalid.
@@ -65,6 +67,8 @@ pub(crate) enum Failure {
     Error(Error),
     Address,
     TooLong,
+    /// The process has as many clients as it may keep.
+    Full,
 }
 
 impl From<Error> for Failure {
@@ -107,6 +111,10 @@ pub(crate) fn catch(body: impl FnOnce() -> Result<Status, Failure>) -> c_int {
         Ok(Err(Failure::TooLong)) => (
             Status::Invalid,
             "an array of more bytes than memory has".to_owned(),
+        ),
+        Ok(Err(Failure::Full)) => (
+            Status::Invalid,
+            "a process keeps clients of 64 addresses at most".to_owned(),
         ),
         Err(_) => (
             Status::Defect,

@@ -14,6 +14,24 @@ pub struct Key {
     pub length: usize,
 }
 
+/// An item that is to be stored, of many.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Entry {
+    /// The bytes of its key.
+    pub key: *const u8,
+    /// How many bytes.
+    pub key_length: usize,
+    /// The bytes of its value.
+    pub value: *const u8,
+    /// How many bytes.
+    pub value_length: usize,
+    /// For how many milliseconds, rounded up to seconds. Negative: without an end.
+    pub lifetime_ms: i64,
+    /// The caller's own.
+    pub flags: u32,
+}
+
 /// A value that was found. Its memory is freed by nuthatch_client_value_free().
 #[derive(Debug)]
 #[repr(C)]
@@ -22,11 +40,11 @@ pub struct Value {
     pub data: *mut u8,
     /// How many bytes.
     pub length: usize,
-    /// A number for nuthatch_client_cas(), which changes with the item. Only nuthatch_client_get_item() sets it.
+    /// A number for nuthatch_client_cas(), which changes with the item. Calls that get items set it.
     pub cas: u64,
-    /// The flags with which it was stored. Only nuthatch_client_get_item() sets them.
+    /// The flags with which it was stored. Calls that get items set them.
     pub flags: u32,
-    /// How many seconds are left, -1 without an end. Only nuthatch_client_get_item() sets it.
+    /// How many seconds are left, -1 without an end. Calls that get items set it.
     pub seconds_left: i64,
 }
 
@@ -50,6 +68,17 @@ impl Value {
             length: bytes.len(),
             data: Box::into_raw(bytes).cast(),
             ..Self::NONE
+        }
+    }
+
+    /// A value with its flags, or none.
+    pub(crate) fn flagged(found: Option<(Vec<u8>, u32)>) -> Self {
+        match found {
+            Some((bytes, flags)) => Self {
+                flags,
+                ..Self::of(Some(bytes))
+            },
+            None => Self::NONE,
         }
     }
 

@@ -1,5 +1,7 @@
 /* Tests of the C interface: what the header promises. Called with the address of an empty server, and one of none. */
 
+#define _POSIX_C_SOURCE 200809L
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +62,89 @@ static void each_call(const nuthatch_client *client)
     assert(nuthatch_client_delete(client, BYTES("k")) == NUTHATCH_CLIENT_STATUS_NOT_FOUND);
     assert(nuthatch_client_flush_all(client) == 0);
     assert(nuthatch_client_get(client, BYTES("n"), &value) == NUTHATCH_CLIENT_STATUS_NOT_FOUND);
+}
+
+static void many_keys(const nuthatch_client *client)
+{
+    const nuthatch_client_entry entries[] = {
+        {(const uint8_t *)"m1", 2, (const uint8_t *)"one", 3, 60000, 1},
+        {(const uint8_t *)"", 0, (const uint8_t *)"no", 2, -1, 0},
+        {(const uint8_t *)"m2", 2, NULL, 0, -1, 2},
+    };
+    int outcomes[3];
+    assert(nuthatch_client_set_many(client, entries, 3, outcomes) == NUTHATCH_CLIENT_STATUS_INVALID);
+    assert(outcomes[0] == 0 && outcomes[1] == NUTHATCH_CLIENT_STATUS_INVALID && outcomes[2] == 0);
+    assert(nuthatch_client_set_many(client, entries, 1, NULL) == 0);
+    assert(nuthatch_client_set_many(client, NULL, 0, NULL) == 0);
+    assert(nuthatch_client_set_many(client, NULL, 1, outcomes) == NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+
+    const nuthatch_client_key keys[] = {{BYTES("m1")}, {BYTES("none")}, {BYTES("m2")}};
+    nuthatch_client_value values[3];
+    assert(nuthatch_client_get_many_items(client, keys, 3, values) == 0);
+    assert(has(&values[0], "one") && values[0].flags == 1 && values[0].seconds_left > 0 && values[0].cas != 0);
+    assert(values[1].data == NULL && has(&values[2], "") && values[2].flags == 2 && values[2].seconds_left == -1);
+    assert(nuthatch_client_delete_cas(client, BYTES("m1"), values[0].cas + 1) == NUTHATCH_CLIENT_STATUS_CHANGED);
+    assert(nuthatch_client_delete_cas(client, BYTES("m1"), values[0].cas) == 0);
+    for (int at = 0; at < 3; at++)
+        nuthatch_client_value_free(&values[at]);
+    assert(nuthatch_client_delete_many(client, keys, 3, outcomes) == 0);
+    assert(outcomes[0] == NUTHATCH_CLIENT_STATUS_NOT_FOUND && outcomes[1] == NUTHATCH_CLIENT_STATUS_NOT_FOUND);
+    assert(outcomes[2] == 0);
+}
+
+static void one_computes(const nuthatch_client *client)
+{
+    nuthatch_client_value value;
+    assert(nuthatch_client_lease(client, BYTES("c"), 60000, -1, &value) == NUTHATCH_CLIENT_STATUS_COMPUTE);
+    assert(value.data == NULL && value.cas != 0);
+    assert(nuthatch_client_cas(client, BYTES("c"), BYTES("computed"), 20000, 3, value.cas) == 0);
+    assert(nuthatch_client_lease(client, BYTES("c"), 60000, -1, &value) == 0);
+    assert(has(&value, "computed") && value.flags == 3);
+    nuthatch_client_value_free(&value);
+
+    /* It has 20 seconds left: one is to compute it anew, and the others have the old one. */
+    assert(nuthatch_client_lease(client, BYTES("c"), 60000, 30000, &value) == NUTHATCH_CLIENT_STATUS_COMPUTE);
+    assert(has(&value, "computed") && value.flags == 3 && value.cas != 0);
+    nuthatch_client_value_free(&value);
+    assert(nuthatch_client_lease(client, BYTES("c"), 60000, 30000, &value) == 0 && has(&value, "computed"));
+    nuthatch_client_value_free(&value);
+
+    /* A computation that failed: the next one computes at once. */
+    assert(nuthatch_client_lease(client, BYTES("f"), 60000, -1, &value) == NUTHATCH_CLIENT_STATUS_COMPUTE);
+    assert(nuthatch_client_delete_cas(client, BYTES("f"), value.cas) == 0);
+    assert(nuthatch_client_lease(client, BYTES("f"), 1000, -1, &value) == NUTHATCH_CLIENT_STATUS_COMPUTE);
+    /* One that never ends: the time of the lease is waited for. */
+    assert(nuthatch_client_lease(client, BYTES("f"), 1000, -1, &value) == NUTHATCH_CLIENT_STATUS_COMPUTE);
+    assert(nuthatch_client_lease(client, BYTES(""), 1000, -1, &value) == NUTHATCH_CLIENT_STATUS_INVALID);
+}
+
+static void a_process_keeps_clients(const char *address)
+{
+    const nuthatch_client *first, *second, *other;
+    char text[64];
+    assert(nuthatch_client_of_process(address, &first) == 0 && nuthatch_client_of_process(address, &second) == 0);
+    assert(first == second && first != NULL);
+    assert(nuthatch_client_of_process("tcp://127.0.0.1:1", &other) == 0 && other != first);
+    assert(nuthatch_client_of_process("http://a", &other) == NUTHATCH_CLIENT_STATUS_INVALID && other == NULL);
+    int status = 0;
+    for (int at = 0; at < 64; at++) {
+        snprintf(text, sizeof text, "tcp://127.0.0.1:%d", at + 1);
+        status = nuthatch_client_of_process(text, &other);
+    }
+    assert(status == NUTHATCH_CLIENT_STATUS_INVALID && strstr(nuthatch_client_error(), "64") != NULL);
+    assert(nuthatch_client_of_process(address, &second) == 0 && first == second);
+
+    nuthatch_client_value value;
+    assert(nuthatch_client_set(first, BYTES("parent's"), BYTES("v"), -1, 0) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        int is_right = nuthatch_client_set(first, BYTES("child's"), BYTES("v"), -1, 0) == 0 &&
+                       nuthatch_client_get(first, BYTES("parent's"), &value) == 0;
+        _exit(is_right ? 7 : 1);
+    }
+    assert(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    assert(nuthatch_client_get(first, BYTES("child's"), &value) == 0 && has(&value, "v"));
+    nuthatch_client_value_free(&value);
 }
 
 static void wrong_arguments(nuthatch_client *client)
@@ -151,6 +236,9 @@ int main(int count, char **words)
     nuthatch_client *client = NULL;
     assert(nuthatch_client_connect(words[1], &client) == 0);
     each_call(client);
+    many_keys(client);
+    one_computes(client);
+    a_process_keeps_clients(words[1]);
     wrong_arguments(client);
     threads_share_a_client(client);
     a_child_shares_no_connection(client);
