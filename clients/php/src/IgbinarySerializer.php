@@ -36,6 +36,10 @@ final class IgbinarySerializer implements Serializer
 
     public function unserialize(string $bytes): mixed
     {
+        if ($bytes === '') {
+            // The extension takes it for false.
+            throw new SerializationException('no serialized value: no bytes');
+        }
         return Warnings::thrown(static fn () => igbinary_unserialize($bytes));
     }
 }

@@ -30,25 +30,6 @@ final class Library
         return self::$loaded[$file ?? ''] ??= self::find($file);
     }
 
-    /** Loads it for all requests to come. */
-    public static function preload(): void
-    {
-        $file = getenv(self::VARIABLE);
-        if ($file === false) {
-            FFI::load(self::HEADER);
-            return;
-        }
-        // Only a file can be loaded for all, and it says which library it is about.
-        $made = tempnam(sys_get_temp_dir(), 'nuthatch');
-        try {
-            $line = '#define FFI_LIB "' . addcslashes($file, '"\\') . '"';
-            file_put_contents($made, preg_replace('/^#define FFI_LIB .*$/m', addcslashes($line, '\\$'), self::header(), 1));
-            FFI::load($made);
-        } finally {
-            unlink($made);
-        }
-    }
-
     private static function find(?string $file): FFI
     {
         if (!extension_loaded('ffi')) {
@@ -59,11 +40,11 @@ final class Library
                 try {
                     return FFI::scope(self::SCOPE);
                 } catch (FFI\Exception) {
-                    // It was not preloaded.
+                    // ffi.preload does not name it.
                 }
                 $file = getenv(self::VARIABLE);
             }
-            $header = self::header();
+            $header = file_get_contents(self::HEADER);
             if ($file === false) {
                 preg_match('/^#define FFI_LIB "(.*)"$/m', $header, $found);
                 $file = $found[1];
@@ -72,10 +53,5 @@ final class Library
         } catch (FFI\Exception $failure) {
             throw new LibraryException($failure->getMessage() . ': see "Setting up" in README.md', 0, $failure);
         }
-    }
-
-    private static function header(): string
-    {
-        return file_get_contents(self::HEADER);
     }
 }

@@ -16,7 +16,7 @@ final class PhpSerializer implements Serializer
     private readonly array|true $allowed;
 
     /** @param bool|list<class-string> $allowedClasses true: of all classes */
-    public function __construct(private readonly bool|array $allowedClasses = false)
+    public function __construct(bool|array $allowedClasses = false)
     {
         $this->allowed = $allowedClasses === true ?: array_map(
             static fn (string $class) => strtolower(ltrim($class, '\\')),
@@ -43,8 +43,12 @@ final class PhpSerializer implements Serializer
 
     public function unserialize(string $bytes): mixed
     {
+        if ($bytes === '') {
+            // PHP takes it for false.
+            throw new SerializationException('no serialized value: no bytes');
+        }
         $this->check($bytes);
-        return Warnings::thrown(fn () => unserialize($bytes, ['allowed_classes' => $this->allowedClasses]));
+        return Warnings::thrown(fn () => unserialize($bytes, ['allowed_classes' => $this->allowed]));
     }
 
     /** @throws SerializationException if there are objects that may not be */

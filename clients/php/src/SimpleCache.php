@@ -20,6 +20,9 @@ use Psr\SimpleCache\CacheInterface;
  */
 final class SimpleCache implements CacheInterface
 {
+    /** Longer keys are stored under their hash. With a prefix, and as base64, this has room. */
+    private const KEY_MAX = 128;
+
     private readonly ?Closure $failed;
 
     /**
@@ -73,11 +76,12 @@ final class SimpleCache implements CacheInterface
 
     public function getMultiple($keys, $default = null): iterable
     {
-        $keys = array_map(self::key(...), self::listed($keys));
-        $found = $this->attempt(fn () => $this->client->getMany($keys), []);
+        $keys = self::listed($keys);
+        $stored = array_map(self::key(...), $keys);
+        $found = $this->attempt(fn () => $this->client->getMany($stored), []);
         $values = [];
-        foreach ($keys as $key) {
-            $values[$key] = array_key_exists($key, $found) ? $found[$key] : $default;
+        foreach ($stored as $at => $key) {
+            $values[$keys[$at]] = array_key_exists($key, $found) ? $found[$key] : $default;
         }
         return $values;
     }
@@ -147,6 +151,7 @@ final class SimpleCache implements CacheInterface
         return $seconds > 0 ? $seconds : false;
     }
 
+    /** What a key is to the client, if the standard allows it. */
     private static function key(mixed $key): string
     {
         if (!is_string($key)) {
@@ -155,7 +160,8 @@ final class SimpleCache implements CacheInterface
         if ($key === '' || strpbrk($key, '{}()/\\@:') !== false) {
             throw new InvalidArgumentException("the key \"$key\" is empty, or has one of the characters {}()/\\@:");
         }
-        return $key;
+        // Servers take no longer ones; and nobody else's key has a brace.
+        return strlen($key) > self::KEY_MAX ? '{' . hash('sha256', $key) . '}' : $key;
     }
 
     private static function listed(mixed $keys): array

@@ -1,6 +1,6 @@
-/* Made of crates/client/client-c/include/nuthatch_client.h: see tests/HeaderTest.php. */
 #define FFI_LIB "libnuthatch_client.so.0"
 #define FFI_SCOPE "NUTHATCH_CLIENT"
+/* Made of crates/client/client-c/include/nuthatch_client.h: see tests/HeaderTest.php. */
 typedef enum nuthatch_client_status {
     NUTHATCH_CLIENT_STATUS_DONE = 0,
     NUTHATCH_CLIENT_STATUS_NOT_FOUND = 1,

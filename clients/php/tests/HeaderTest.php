@@ -23,8 +23,9 @@ final class HeaderTest extends TestCase
         $header = preg_replace(['~/\*.*?\*/~s', '/^#ifdef __cplusplus.*?^#endif.*?$/ms', '~//.*~', '/^#.*$/m'], '', $header);
         $header = str_replace('const uint8_t *', 'const char *', $header);
         $header = trim(preg_replace(['/^ +$/m', '/\n{2,}/'], ['', "\n"], $header));
-        $made = "/* Made of crates/client/client-c/include/nuthatch_client.h: see tests/HeaderTest.php. */\n"
-            . "#define FFI_LIB \"libnuthatch_client.so.$major\"\n#define FFI_SCOPE \"NUTHATCH_CLIENT\"\n$header\n";
+        // PHP looks for these at the beginning only.
+        $made = "#define FFI_LIB \"libnuthatch_client.so.$major\"\n#define FFI_SCOPE \"NUTHATCH_CLIENT\"\n"
+            . "/* Made of crates/client/client-c/include/nuthatch_client.h: see tests/HeaderTest.php. */\n$header\n";
         if (getenv('NUTHATCH_WRITE_HEADER') !== false) {
             file_put_contents(self::PHPS, $made);
         }
