@@ -99,16 +99,33 @@ final class FailureTest extends TestCase
 
     public function testASilentServerIsTold(): void
     {
-        [$address, $socket] = $this->socket('timeout_ms=50');
-        $client = new Client($address);
+        $server = new Server('tcp');
+        $client = new Client($server->address('tcp') . '?timeout_ms=50');
+        $client->set('k', 'v');
+        $server->suspend();
         try {
-            $client->set('k', 'v');
+            $client->set('k', 'new');
             self::fail('no failure');
         } catch (NoReplyException $failure) {
-            self::assertNotSame('', $failure->getMessage());
+            self::assertStringContainsString('may have been', $failure->getMessage());
         }
-        self::assertSame('v', $client->getOrCompute('k', fn () => 'v'));
+        self::assertSame('computed', $client->getOrCompute('k', fn () => 'computed'));
+        $server->signal(SIGCONT);
+        Wait::until('the change', fn () => $this->attempt(fn () => $client->get('k')) === 'new');
+        // One that is silent from the beginning.
+        [$address, $socket] = $this->socket('timeout_ms=50&connect_timeout_ms=50');
+        self::assertSame(CacheException::class, $this->attempt(fn () => (new Client($address))->set('k', 'v')));
         fclose($socket);
+    }
+
+    /** What a call returns, or that it fails. */
+    private function attempt(callable $call): mixed
+    {
+        try {
+            return $call();
+        } catch (CacheException) {
+            return CacheException::class;
+        }
     }
 
     /** The kind of fault is a reply that is none, or is to something else. */

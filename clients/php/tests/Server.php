@@ -43,11 +43,27 @@ final class Server
         Wait::until('a server', fn () => str_contains(file_get_contents("$this->folder/log"), ': engine '));
     }
 
+    /** Sends it a signal. */
+    public function signal(int $signal): void
+    {
+        proc_terminate($this->process, $signal);
+    }
+
+    /** Has it answer nothing until it is sent SIGCONT. */
+    public function suspend(): void
+    {
+        $this->signal(SIGSTOP);
+        $stat = '/proc/' . proc_get_status($this->process)['pid'] . '/stat';
+        Wait::until('the stop of a server', fn () => preg_match('/\) T /', file_get_contents($stat)) === 1);
+    }
+
     /** Ends it, and waits for its end. */
     public function stop(int $signal = SIGTERM): void
     {
         if ($this->process !== null) {
-            proc_terminate($this->process, $signal);
+            $this->signal($signal);
+            // If a test has stopped it.
+            $this->signal(SIGCONT);
             proc_close($this->process);
             $this->process = null;
         }

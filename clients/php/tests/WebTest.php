@@ -27,7 +27,7 @@ final class WebTest extends TestCase
     {
         if ($this->web !== null) {
             // Its workers are of its group, and do not end with it.
-            posix_kill(-proc_get_status($this->web)['pid'], SIGTERM);
+            @posix_kill(-proc_get_status($this->web)['pid'], SIGTERM);
             proc_close($this->web);
             $this->web = null;
         }
@@ -57,7 +57,11 @@ final class WebTest extends TestCase
             null,
             $environment
         );
-        Wait::until('the web server', fn () => @fsockopen('127.0.0.1', $this->port) !== false);
+        Wait::until('the web server', function (): bool {
+            $log = file_get_contents("{$this->cache->folder}/web.log");
+            self::assertTrue(proc_get_status($this->web)['running'], "the web server has ended: $log");
+            return @fsockopen('127.0.0.1', $this->port) !== false;
+        });
     }
 
     /** @return resource a request whose reply has not been read */

@@ -1,0 +1,47 @@
+#!/bin/sh
+# The PHP package against the installed C library, which PHP finds by its soname, and the server. NUTHATCH=PROGRAM is tried instead
+# of the build of the other tests, and NUTHATCH_CLIENT_LIBRARY=FILE instead of an installation. Words go to phpunit.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/check-env.sh
+for needed in php phpunit; do
+    if ! command -v $needed >/dev/null; then
+        echo "php: $needed is not installed; not tested"
+        echo "counts: 0 passed, 0 failed, 1 skipped"
+        exit
+    fi
+done
+if ! php -r 'exit(extension_loaded("ffi") && extension_loaded("pcntl") && extension_loaded("posix") ? 0 : 1);'; then
+    echo "php: an extension is missing of ffi, pcntl and posix; not tested"
+    echo "counts: 0 passed, 0 failed, 1 skipped"
+    exit
+fi
+out=$PWD/target/php
+rm -rf "$out"
+mkdir -p "$out/lib"
+NUTHATCH_VERSION=$(. scripts/installed.sh && echo "$version")
+soname=$(. scripts/installed.sh && echo "$client_soname")
+if [ -n "${NUTHATCH_CLIENT_LIBRARY:-}" ]; then
+    ln -s "$(realpath "$NUTHATCH_CLIENT_LIBRARY")" "$out/lib/$soname"
+else
+    PROFILE=dev PREFIX=/usr LIBDIR=/lib DESTDIR="$out" scripts/install.sh client
+fi
+if [ -z "${NUTHATCH:-}" ]; then
+    cargo build --quiet --bin nuthatch
+    export NUTHATCH="$PWD/target/debug/nuthatch"
+fi
+unset NUTHATCH_CLIENT_LIBRARY
+export NUTHATCH_VERSION NUTHATCH_TEST_LIBRARY="$out/lib/$soname" LD_LIBRARY_PATH="$out/lib"
+cd clients/php
+find . ../../examples/php -name '*.php' -exec php -l {} \; | { ! grep -v '^No syntax errors'; }
+! command -v composer >/dev/null || COMPOSER_ALLOW_SUPERUSER=1 composer validate --quiet --no-check-publish composer.json
+phpunit --no-configuration --do-not-cache-result --fail-on-warning --bootstrap tests/bootstrap.php --log-junit "$out/junit.xml" tests "$@" &&
+    status=0 || status=$?
+# Assertions are counted in it, too; errors are failures here.
+php -r '
+    $suite = simplexml_load_file($argv[1])->testsuite;
+    [$failed, $skipped] = [$suite["failures"] + $suite["errors"], (int) $suite["skipped"]];
+    $passed = $suite["tests"] - $failed - $skipped;
+    echo "counts: $passed passed, $failed failed, $skipped skipped\n";
+' "$out/junit.xml"
+exit $status
