@@ -121,6 +121,7 @@ check c scripts/test-c.sh
 check c-client scripts/test-c-client.sh
 check python scripts/test-python.sh
 check node scripts/test-node.sh
+check php scripts/test-php.sh
 wait $beside $store
 trap - EXIT
 for name in loom setup format fuzz crates portable dependencies examples clients frameworks deploy dpdk shmem cluster; do
