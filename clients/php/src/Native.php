@@ -30,26 +30,22 @@ final class Native
     public const NOT_FOUND = 1;
     public const COMPUTE = 4;
 
-    /** A value that was found. */
-    private readonly CData $value;
-    private readonly CData $valuePointer;
-    private readonly CData $number;
-    private readonly CData $numberPointer;
-    /** The values of a call with many keys, which begins with nothing. */
-    private ?CData $values = null;
-    private int $count = 0;
+    /**
+     * Where the library writes values: for each call that is under way its own, because the handler of a signal or a destructor
+     * may call in the middle of another call.
+     *
+     * @var array<int, CData>
+     */
+    private array $slots = [];
+    private int $depth = 0;
 
     /** @var array<string, self> */
     private static array $known = [];
 
     private function __construct(private readonly FFI $library, private readonly CData $client)
     {
-        $this->value = $library->new('nuthatch_client_value');
-        $this->valuePointer = FFI::addr($this->value);
-        $this->number = $library->new('uint64_t');
-        $this->numberPointer = FFI::addr($this->number);
         // Where a value is too large for PHP's memory, nothing else runs any more; and this process goes on.
-        register_shutdown_function($this->free(...));
+        register_shutdown_function(fn () => array_map($this->free(...), array_keys($this->slots)));
     }
 
     /** The client of an address. */
@@ -81,27 +77,32 @@ final class Native
     /** The bytes under a key, and their flags. Null: there are none. */
     public function get(string $key, ?int &$flags): ?string
     {
-        $status = $this->library->nuthatch_client_get_item($this->client, $key, strlen($key), $this->valuePointer);
-        return $this->found($status) === self::DONE ? $this->taken($flags) : null;
+        $slot = $this->slots[$this->depth++] ??= $this->library->new('nuthatch_client_value[1]');
+        try {
+            $this->found($this->library->nuthatch_client_get_item($this->client, $key, strlen($key), $slot));
+            return self::bytes($slot[0], $flags);
+        } finally {
+            $this->library->nuthatch_client_value_free($slot);
+            $this->depth--;
+        }
     }
 
     /** The same, with the number for cas() and the seconds that are left, -1 without an end. */
     public function getItem(string $key, ?int &$flags, ?int &$cas, ?int &$left): ?string
     {
-        $status = $this->library->nuthatch_client_get_item($this->client, $key, strlen($key), $this->valuePointer);
-        if ($this->found($status) !== self::DONE) {
-            return null;
-        }
-        [$cas, $left] = [$this->value->cas, $this->value->seconds_left];
-        return $this->taken($flags);
+        return $this->lent(1, function (CData $slot) use ($key, &$flags, &$cas, &$left): ?string {
+            $this->found($this->library->nuthatch_client_get_item($this->client, $key, strlen($key), $slot));
+            [$cas, $left] = [$slot[0]->cas, $slot[0]->seconds_left];
+            return self::bytes($slot[0], $flags);
+        });
     }
 
     /** Whether there is an item. */
     public function has(string $key): bool
     {
-        $status = $this->library->nuthatch_client_get($this->client, $key, strlen($key), $this->valuePointer);
-        $this->free();
-        return $this->found($status) === self::DONE;
+        return $this->lent(1, fn (CData $slot) => $this->done(
+            $this->library->nuthatch_client_get($this->client, $key, strlen($key), $slot)
+        ));
     }
 
     /**
@@ -112,10 +113,12 @@ final class Native
      */
     public function lease(string $key, int $lease, int $early, ?string &$bytes, ?int &$flags, ?int &$cas): int
     {
-        $status = $this->library->nuthatch_client_lease($this->client, $key, strlen($key), $lease, $early, $this->valuePointer);
-        $cas = $this->value->cas;
-        $bytes = FFI::isNull($this->value->data) ? null : $this->taken($flags);
-        return $this->found($status);
+        return $this->lent(1, function (CData $slot) use ($key, $lease, $early, &$bytes, &$flags, &$cas): int {
+            $status = $this->library->nuthatch_client_lease($this->client, $key, strlen($key), $lease, $early, $slot);
+            $bytes = self::bytes($slot[0], $flags);
+            $cas = $slot[0]->cas;
+            return $this->found($status);
+        });
     }
 
     /** Stores bytes by the call of this name: "set", "add" or "replace". False: not stored. */
@@ -146,8 +149,8 @@ final class Native
     public function count(string $call, string $key, int $by): ?int
     {
         $call = "nuthatch_client_$call";
-        $is_there = $this->done($this->library->$call($this->client, $key, strlen($key), $by, $this->numberPointer));
-        return $is_there ? $this->number->cdata : null;
+        $number = $this->library->new('uint64_t[1]');
+        return $this->done($this->library->$call($this->client, $key, strlen($key), $by, $number)) ? $number[0] : null;
     }
 
     /** Gives an item a lifetime. False: there is none. */
@@ -185,24 +188,18 @@ final class Native
         if ($keys === []) {
             return [];
         }
-        $memory = null;
-        $many = $this->keys($keys, $memory);
-        $count = count($keys);
-        $found = [];
-        try {
-            $this->values = $this->library->new("nuthatch_client_value[$count]");
-            $this->count = $count;
-            $this->done($this->library->nuthatch_client_get_many_items($this->client, $many, $count, $this->values));
-            for ($at = 0; $at < $count; $at++) {
-                $value = $this->values[$at];
-                if (!FFI::isNull($value->data)) {
-                    $found[$at] = [FFI::string($value->data, $value->length), $value->flags];
+        return $this->lent(count($keys), function (CData $slot) use ($keys): array {
+            $many = $this->keys($keys, $memory);
+            $this->done($this->library->nuthatch_client_get_many_items($this->client, $many, count($keys), $slot));
+            $found = [];
+            foreach ($slot as $at => $value) {
+                $bytes = self::bytes($value, $flags);
+                if ($bytes !== null) {
+                    $found[$at] = [$bytes, $flags];
                 }
             }
-        } finally {
-            $this->free();
-        }
-        return $found;
+            return $found;
+        });
     }
 
     /**
@@ -282,24 +279,35 @@ final class Native
         return $this->library->cast('char *', $memory);
     }
 
-    /** The bytes that were found; the library's memory is freed. */
-    private function taken(?int &$flags): string
+    /** The bytes of a value, and its flags; null if it is none. */
+    private static function bytes(CData $value, ?int &$flags): ?string
     {
-        $value = $this->value;
         $flags = $value->flags;
-        $bytes = FFI::string($value->data, $value->length);
-        $this->library->nuthatch_client_value_free($this->valuePointer);
-        return $bytes;
+        return $value->data === null ? null : FFI::string($value->data, $value->length);
     }
 
-    /** Frees what the library has given and nobody has taken. */
-    private function free(): void
+    /**
+     * What a function returns that has room for so many values. What the library has written there is freed.
+     *
+     * @param callable(CData): mixed $function
+     */
+    private function lent(int $count, callable $function): mixed
     {
-        $this->library->nuthatch_client_value_free($this->valuePointer);
-        [$values, $count] = [$this->values, $this->count];
-        [$this->values, $this->count] = [null, 0];
-        for ($at = 0; $at < $count; $at++) {
-            $this->library->nuthatch_client_value_free(FFI::addr($values[$at]));
+        $place = $this->depth++;
+        try {
+            return $function($this->slots[$place] = $this->library->new("nuthatch_client_value[$count]"));
+        } finally {
+            $this->free($place);
+            unset($this->slots[$place]);
+            $this->depth = $place;
+        }
+    }
+
+    /** Frees what the library has written in a slot. */
+    private function free(int $place): void
+    {
+        foreach ($this->slots[$place] ?? [] as $value) {
+            $this->library->nuthatch_client_value_free(FFI::addr($value));
         }
     }
 

@@ -155,4 +155,39 @@ final class ProcessTest extends TestCase
             self::assertSame('new', $client->get('early'));
         }
     }
+
+    /** @dataProvider ways */
+    public function testSignalsMayCallInTheMiddleOfACall(string $way): void
+    {
+        $client = $this->client($way);
+        $client->set('k', 'mine');
+        $client->set('other', 'another');
+        $handled = 0;
+        pcntl_async_signals(true);
+        pcntl_signal(SIGUSR1, function () use ($client, &$handled): void {
+            self::assertSame('another', $client->get('other'));
+            self::assertSame(['other' => 'another'], $client->getMany(['other', 'none']));
+            $handled++;
+        });
+        $parent = posix_getpid();
+        $child = pcntl_fork();
+        if ($child === 0) {
+            pcntl_signal(SIGUSR1, SIG_IGN);
+            while (posix_kill($parent, SIGUSR1)) {
+                usleep(random_int(10, 100));
+            }
+            posix_kill(posix_getpid(), SIGKILL);
+        }
+        try {
+            while ($handled < 500) {
+                self::assertSame('mine', $client->get('k'));
+                self::assertSame(['k' => 'mine'], $client->getMany(['k']));
+                self::assertSame('mine', $client->getItem('k')->value);
+            }
+        } finally {
+            pcntl_signal(SIGUSR1, SIG_IGN);
+            posix_kill($child, SIGKILL);
+            pcntl_waitpid($child, $status);
+        }
+    }
 }
