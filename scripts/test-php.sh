@@ -32,11 +32,10 @@ if [ -z "${NUTHATCH:-}" ]; then
 fi
 unset NUTHATCH_CLIENT_LIBRARY
 export NUTHATCH_VERSION NUTHATCH_TEST_LIBRARY="$out/lib/$soname" LD_LIBRARY_PATH="$out/lib"
-cd clients/php
-find . ../../examples/php -name '*.php' -exec php -l {} \; | { ! grep -v '^No syntax errors'; }
-! command -v composer >/dev/null || COMPOSER_ALLOW_SUPERUSER=1 composer validate --quiet --no-check-publish composer.json
-phpunit --no-configuration --do-not-cache-result --fail-on-warning --bootstrap tests/bootstrap.php --log-junit "$out/junit.xml" tests "$@" &&
-    status=0 || status=$?
+find clients/php examples/php -name '*.php' -exec php -l {} \; | { ! grep -v '^No syntax errors'; }
+! command -v composer >/dev/null || COMPOSER_ALLOW_SUPERUSER=1 composer validate --quiet --no-check-publish clients/php/composer.json
+phpunit --no-configuration --do-not-cache-result --fail-on-warning --bootstrap clients/php/tests/bootstrap.php \
+    --log-junit "$out/junit.xml" clients/php/tests "$@" && status=0 || status=$?
 # Assertions are counted in it, too; errors are failures here.
 php -r '
     $suite = simplexml_load_file($argv[1])->testsuite;

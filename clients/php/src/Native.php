@@ -27,7 +27,6 @@ final class Native
 {
     /** What calls return: nuthatch_client_status. */
     public const DONE = 0;
-    public const NOT_FOUND = 1;
     public const COMPUTE = 4;
 
     /**

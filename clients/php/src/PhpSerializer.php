@@ -13,7 +13,7 @@ use Nuthatch\Exception\SerializationException;
 final class PhpSerializer implements Serializer
 {
     /** Classes as PHP compares them; true: all. */
-    private readonly array|true $allowed;
+    private readonly array|bool $allowed;
 
     /** @param bool|list<class-string> $allowedClasses true: of all classes */
     public function __construct(bool|array $allowedClasses = false)

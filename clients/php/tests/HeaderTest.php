@@ -37,7 +37,6 @@ final class HeaderTest extends TestCase
         preg_match_all('/NUTHATCH_CLIENT_STATUS_(\w+) = (-?\d+)/', file_get_contents(self::CS), $found);
         $statuses = array_map(intval(...), array_combine($found[1], $found[2]));
         self::assertSame(Native::DONE, $statuses['DONE']);
-        self::assertSame(Native::NOT_FOUND, $statuses['NOT_FOUND']);
         self::assertSame(Native::COMPUTE, $statuses['COMPUTE']);
         self::assertSame(
             [-2, -3, -4, -5, -6],
