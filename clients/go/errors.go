@@ -1,0 +1,103 @@
+package nuthatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// What a call can come to, for [errors.Is].
+var (
+	// ErrNotFound: there is no such item.
+	ErrNotFound = errors.New("there is no such item")
+	// ErrNotStored: Add found an item, or Replace found none.
+	ErrNotStored = errors.New("the item was not stored")
+	// ErrChanged: somebody else has changed the item since it was read.
+	ErrChanged = errors.New("somebody else has changed the item")
+	// ErrNotANumber: the value cannot be incremented.
+	ErrNotANumber = errors.New("the value is not a number")
+
+	// ErrKey: the key is empty or too long. Nothing was sent.
+	ErrKey = errors.New("invalid key")
+	// ErrValue: the value is longer than Options.ValueMax, or a codec failed. Nothing was sent.
+	ErrValue = errors.New("invalid value")
+	// ErrLifetime: the lifetime is negative. Nothing was sent.
+	ErrLifetime = errors.New("negative lifetime")
+	// ErrAddress: the address or an option is invalid.
+	ErrAddress = errors.New("invalid address")
+
+	// ErrDown: there is no connection, and no attempt to make one for a while. Nothing was sent.
+	ErrDown = errors.New("server is down")
+	// ErrLost: the connection ended before the reply came.
+	ErrLost = errors.New("connection lost")
+	// ErrTimeout: the reply did not come in time.
+	ErrTimeout = errors.New("no reply in time")
+	// ErrFull: as many calls wait already as may wait, and Options.FailWhenFull is set. Nothing was sent.
+	ErrFull = errors.New("too many calls wait for this server")
+	// ErrRefused: the server refused the request.
+	ErrRefused = errors.New("the server refused the request")
+	// ErrUnexpected: the server sent what is no reply to the request, and the connection was closed. It comes with ErrLost.
+	ErrUnexpected = errors.New("not a reply to this request")
+	// ErrClosed: the client was closed.
+	ErrClosed = errors.New("the client is closed")
+)
+
+// Error is what a call failed at. errors.Is finds its kind, and the context's error if that was the cause.
+type Error struct {
+	// Kind is one of the errors above, or context.Canceled.
+	Kind error
+	// Detail has the particulars, in words. It may be empty.
+	Detail string
+	// MaybeCarriedOut: the request was sent, at least in part, and no reply came.
+	MaybeCarriedOut bool
+	cause           error
+}
+
+func (e *Error) Error() string {
+	words := "nuthatch: " + e.Kind.Error()
+	if e.Detail != "" {
+		words += ": " + e.Detail
+	}
+	if e.MaybeCarriedOut {
+		words += "; the request may have been carried out"
+	}
+	return words
+}
+
+// Unwrap returns the kind, and the cause if there is one.
+func (e *Error) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.cause}
+}
+
+// MaybeCarriedOut says whether a change that failed with this error may have been made.
+func MaybeCarriedOut(err error) bool {
+	var failure *Error
+	return errors.As(err, &failure) && failure.MaybeCarriedOut
+}
+
+func failure(kind error, detail string) *Error {
+	return &Error{Kind: kind, Detail: detail}
+}
+
+func unexpected(form string, words ...any) error {
+	return fmt.Errorf("%w: %s", ErrUnexpected, fmt.Sprintf(form, words...))
+}
+
+// late is the error of a call whose time is over, or whose context has ended.
+func late(ctx context.Context, wasSent bool) *Error {
+	err := &Error{Kind: ErrTimeout, MaybeCarriedOut: wasSent, cause: context.DeadlineExceeded}
+	if ctx.Err() != nil {
+		err.cause = context.Cause(ctx)
+		if errors.Is(ctx.Err(), context.Canceled) {
+			err.Kind = context.Canceled
+		}
+	}
+	return err
+}
+
+func invalidValue(length, limit int) error {
+	return failure(ErrValue, fmt.Sprintf("%d bytes, where at most %d are allowed", length, limit))
+}

@@ -1,0 +1,131 @@
+package nuthatch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// Compute says how a value is computed and kept.
+type Compute struct {
+	// Lifetime of the value.
+	Lifetime time.Duration
+	// Lease is how long others wait for the one that computes, in whole seconds, rounded up: 10 seconds by default. Then another
+	// one computes.
+	Lease time.Duration
+	// Early: when no more than this is left of the value's lifetime, in whole seconds, one computes it anew, and the others get
+	// the old one meanwhile. 0: it is computed when it has expired.
+	Early time.Duration
+}
+
+const (
+	leaseStandard = 10 * time.Second
+	// Pauses between looks for another one's value: short ones first.
+	pauseLeast = time.Millisecond
+	pauseMost  = 50 * time.Millisecond
+)
+
+// GetOrCompute returns the value under a key; if there is none, it is computed and stored. Of all that ask at a time, in this
+// process and in others, one computes, and the others wait for it, or get the old value if there is one.
+//
+// If the server cannot be asked, the value is computed here and not stored. If the computation fails, or panics, one of those
+// that wait computes. An empty value looks like none while somebody computes it anew: who asks then, waits. Errors: what compute
+// returned; ErrKey, ErrLifetime; and the context's.
+func (c *Client) GetOrCompute(
+	ctx context.Context, key string, how Compute, compute func(context.Context) ([]byte, error),
+) ([]byte, error) {
+	asked, err := how.request(key)
+	if err != nil {
+		return nil, err
+	}
+	// An empty value may be the place that is kept for who computes.
+	if item, err := c.readDirect(key, how.Early > 0); err == nil && how.isFresh(item) {
+		return item.Value, nil
+	}
+	until := time.Now().Add(max(how.Lease, time.Second))
+	for pause := pauseLeast; time.Now().Before(until); pause = min(pause*2, pauseMost) {
+		reply, err := c.ask(ctx, asked)
+		if ctx.Err() != nil {
+			return nil, late(ctx, MaybeCarriedOut(err))
+		}
+		if errors.Is(err, ErrClosed) {
+			return nil, err
+		}
+		if err != nil {
+			break
+		}
+		// The item that the first miss makes has no bytes.
+		hasValue := reply.stale || len(reply.value) > 0
+		switch {
+		case reply.won:
+			return c.computeFor(ctx, key, how, &reply, !hasValue, compute)
+		case hasValue || !reply.taken:
+			return reply.value, nil
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+	return compute(ctx)
+}
+
+func (h *Compute) request(key string) (request, error) {
+	if err := checkKey(key); err != nil {
+		return request{}, err
+	}
+	if h.Lease == 0 {
+		h.Lease = leaseStandard
+	}
+	asked := request{verb: getLease, key: key, early: -1}
+	for _, one := range []time.Duration{h.Lifetime, h.Lease, h.Early} {
+		if _, err := protocolSeconds(one, time.Now); err != nil {
+			return request{}, err
+		}
+	}
+	asked.lease, _ = protocolSeconds(h.Lease, time.Now)
+	if h.Early > 0 {
+		asked.early = wholeSeconds(h.Early)
+	}
+	return asked, nil
+}
+
+// isFresh says whether this item is a value that nobody is to compute anew. One without bytes may be none.
+func (h *Compute) isFresh(item Item) bool {
+	isEarly := h.Early > 0 && item.Left != Forever && item.Left <= h.Early
+	return len(item.Value) > 0 && !isEarly
+}
+
+// computeFor computes for all, and stores the value. isNew: others wait for it.
+func (c *Client) computeFor(
+	ctx context.Context, key string, how Compute, won *reply, isNew bool, compute func(context.Context) ([]byte, error),
+) ([]byte, error) {
+	isStored := false
+	// Then others need not wait: also if compute panics, and whatever became of the context.
+	defer func() {
+		if isNew && !isStored {
+			_ = c.change(context.WithoutCancel(ctx), request{verb: remove, key: key, cas: won.cas, hasCAS: true})
+		}
+	}()
+	value, err := compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Whether the server takes it changes nothing about the value. It was computed for others, too, so the context's end does not
+	// matter.
+	asked := request{key: key, value: value, cas: won.cas, hasCAS: true}
+	isStored = c.store(context.WithoutCancel(ctx), asked, how.Lifetime) == nil
+	return value, nil
+}
+
+// sleep sleeps for a random part of this time, from a half to all of it.
+func sleep(ctx context.Context, most time.Duration) error {
+	timer := time.NewTimer(most/2 + rand.N(most/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return late(ctx, false)
+	}
+}

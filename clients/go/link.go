@@ -1,0 +1,222 @@
+package nuthatch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// link is the way to one server: a connection, and another one after it.
+type link struct {
+	server  server
+	hasTLS  bool
+	options *Options
+	// present may have ended.
+	present atomic.Pointer[connection]
+
+	lock    sync.Mutex
+	backoff backoff
+	// attempt is under way. nil: none is.
+	attempt *attempt
+	// reason is why the last attempt failed.
+	reason   error
+	isClosed bool
+}
+
+// call sends requests of one verb, and waits for their replies. What the server surely has not carried out, and what changes
+// nothing, is sent once more if the connection ends.
+func (l *link) call(ctx context.Context, requests ...request) ([]reply, error) {
+	replies, err := l.callOnce(ctx, requests)
+	if errors.Is(err, ErrLost) && (!MaybeCarriedOut(err) || requests[0].verb.isRead()) {
+		return l.callOnce(ctx, requests)
+	}
+	return replies, err
+}
+
+func (l *link) callOnce(ctx context.Context, requests []request) ([]reply, error) {
+	if ctx.Err() != nil {
+		return nil, late(ctx, false)
+	}
+	connection, err := l.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return connection.do(ctx, requests)
+}
+
+// attempt is an attempt to connect, and what it came to once it is done.
+type attempt struct {
+	done       chan struct{}
+	connection *connection
+	err        error
+}
+
+// connection is the present one, or a new one. A call that gives up leaves the attempt to others.
+func (l *link) connection(ctx context.Context) (*connection, error) {
+	if present := l.alive(); present != nil {
+		return present, nil
+	}
+	attempt, err := l.join()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-attempt.done:
+		return attempt.connection, attempt.err
+	case <-ctx.Done():
+		return nil, late(ctx, false)
+	}
+}
+
+// alive is the present connection. nil: it has ended.
+func (l *link) alive() *connection {
+	if present := l.present.Load(); present != nil && !present.isDead.Load() {
+		return present
+	}
+	return nil
+}
+
+// join is the attempt to connect that is under way, or a new one.
+func (l *link) join() (*attempt, error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if l.isClosed {
+		return nil, failure(ErrClosed, "")
+	}
+	if l.attempt != nil {
+		return l.attempt, nil
+	}
+	made := &attempt{done: make(chan struct{})}
+	if made.connection = l.alive(); made.connection != nil {
+		// It was made just now.
+		close(made.done)
+		return made, nil
+	}
+	if left := l.backoff.left(time.Now()); left > 0 {
+		return nil, l.down(left)
+	}
+	l.attempt = made
+	go l.connect(made)
+	return made, nil
+}
+
+func (l *link) down(left time.Duration) error {
+	detail := fmt.Sprintf("%s: %v; the next attempt is in %v", l.server.place, l.reason, left.Round(time.Millisecond))
+	return &Error{Kind: ErrDown, Detail: detail, cause: l.reason}
+}
+
+// connect makes the attempt.
+func (l *link) connect(attempt *attempt) {
+	made, err := l.dial()
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.attempt = nil
+	defer close(attempt.done)
+	if err != nil {
+		l.reason = err
+		now := time.Now()
+		l.backoff.failed(now, l.options)
+		attempt.err = l.down(l.backoff.left(now))
+		return
+	}
+	l.backoff = backoff{}
+	attempt.connection = made
+	l.present.Store(made)
+	go made.readAll()
+	if l.isClosed {
+		made.end(ErrClosed)
+	}
+}
+
+// dial makes a connection that the server has greeted.
+func (l *link) dial() (*connection, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.options.ConnectTimeout)
+	defer cancel()
+	socket, err := l.dialSocket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made := newConnection(socket, l.options)
+	until, _ := ctx.Deadline()
+	socket.SetDeadline(until)
+	if err := l.greet(made); err != nil {
+		socket.Close()
+		return nil, err
+	}
+	socket.SetDeadline(time.Time{})
+	return made, nil
+}
+
+func (l *link) dialSocket(ctx context.Context) (net.Conn, error) {
+	var dialer net.Dialer
+	socket, err := dialer.DialContext(ctx, l.server.network, l.server.place)
+	if err != nil || !l.hasTLS {
+		return socket, err
+	}
+	config := &tls.Config{}
+	if l.options.TLS != nil {
+		config = l.options.TLS.Clone()
+	}
+	if config.ServerName == "" {
+		config.ServerName = l.server.host
+	}
+	session := tls.Client(socket, config)
+	if err := session.HandshakeContext(ctx); err != nil {
+		socket.Close()
+		return nil, err
+	}
+	return session, nil
+}
+
+// greet logs in, if there is a login, and asks for a reply that only a server of the meta protocol gives.
+func (l *link) greet(made *connection) error {
+	greetings := []request{{verb: nothing}}
+	if who := l.options.Login; who != nil {
+		greetings = []request{{verb: login, value: []byte(who.Name + " " + who.Password)}, {verb: nothing}}
+	}
+	for _, greeting := range greetings {
+		if _, err := made.socket.Write(greeting.appendTo(nil, 0)); err != nil {
+			return err
+		}
+		reply, err := readReply(made.input, l.options.ValueMax)
+		if err == nil {
+			err = reply.check(greeting.verb, 0)
+		}
+		if err == nil {
+			err = reply.outcome()
+		}
+		if err != nil && greeting.verb == login {
+			return fmt.Errorf("login: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isEjected says whether the server's keys go to others: it failed so often, and nobody else need try it now.
+func (l *link) isEjected() bool {
+	if l.options.EjectAfter == 0 {
+		return false
+	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	rests := l.attempt != nil || l.backoff.left(time.Now()) > 0
+	return l.backoff.failures >= l.options.EjectAfter && rests
+}
+
+func (l *link) close() {
+	l.lock.Lock()
+	l.isClosed = true
+	present := l.present.Load()
+	l.lock.Unlock()
+	if present != nil {
+		present.end(ErrClosed)
+	}
+}
