@@ -43,8 +43,9 @@ func (s server) name() string {
 type address struct {
 	servers []server
 	hasTLS  bool
-	// memory: the server's memory is to be read, as this address says to the C client.
-	memory string
+	// memory is the path of the socket that gives out the server's memory, if that is to be read; rest is what the address says
+	// behind it.
+	memory, rest string
 }
 
 func invalid(form string, words ...any) error {
@@ -73,7 +74,7 @@ func parseAddress(text string, options *Options) (address, error) {
 		parsed.servers, err = parseSocket(place)
 	case "shm":
 		parsed.servers, err = parseShared(place, or)
-		parsed.memory = text
+		parsed.memory, parsed.rest = place, query
 	default:
 		err = invalid("%s:// is none of tcp://, tls://, unix://, shm://", scheme)
 	}

@@ -58,7 +58,7 @@ func DialWith(text string, options Options) (*Client, error) {
 		client.links = append(client.links, &link{server: server, hasTLS: parsed.hasTLS, options: &client.options})
 	}
 	if parsed.memory != "" {
-		if client.direct, err = openDirect(parsed.memory); err != nil {
+		if client.direct, err = openDirect(&parsed, &options); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,9 +131,15 @@ func (c *connection) start(ctx context.Context, timeout <-chan time.Time, reques
 	}
 	c.add(one, requests)
 	isToSend := !c.isSending
+	// Others wait for replies, which come together: so do the next calls of those who get them. Who sends now lets them come, and
+	// sends for all. A call alone does not.
+	isBusy := c.pending.first != one
 	c.isSending = true
 	mayWait := c.added-c.answered > sendsItself
 	c.lock.Unlock()
+	if isToSend && isBusy {
+		runtime.Gosched()
+	}
 	if isToSend && (mayWait || c.send()) {
 		go c.sendAll()
 	}

@@ -8,7 +8,7 @@ const HasDirect = false
 // direct reads a server's memory: not without the build tag nuthatch_direct.
 type direct struct{}
 
-func openDirect(string) (*direct, error) {
+func openDirect(*address, *Options) (*direct, error) {
 	return nil, nil
 }
 
