@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -22,6 +21,7 @@ var background = context.Background()
 // running is a server that ends with the test.
 type running struct {
 	process *exec.Cmd
+	ended   chan struct{}
 	// place is HOST:PORT, or the path of a unix socket.
 	place string
 	// shared is the socket that gives out its memory, if there is one.
@@ -65,6 +65,7 @@ func startNuthatch(t *testing.T, flags ...string) *running {
 		t.Fatal("the server has not started")
 	}
 	go io.Copy(io.Discard, output)
+	made.watch()
 	return made
 }
 
@@ -85,7 +86,13 @@ func startMemcached(t *testing.T, place string, flags ...string) *running {
 		t.Fatal(err)
 	}
 	t.Cleanup(made.stop)
+	made.watch()
 	until(func() bool {
+		select {
+		case <-made.ended:
+			t.Fatal("memcached has ended")
+		default:
+		}
 		socket, err := net.Dial("tcp", place)
 		if err == nil {
 			socket.Close()
@@ -95,12 +102,22 @@ func startMemcached(t *testing.T, place string, flags ...string) *running {
 	return made
 }
 
-// stop kills the server, once.
-func (r *running) stop() {
-	if r.process.ProcessState == nil {
-		r.process.Process.Signal(syscall.SIGKILL)
+func (r *running) watch() {
+	r.ended = make(chan struct{})
+	go func() {
 		r.process.Wait()
+		close(r.ended)
+	}()
+}
+
+// stop kills the server.
+func (r *running) stop() {
+	r.process.Process.Kill()
+	if r.ended == nil {
+		r.process.Wait()
+		return
 	}
+	<-r.ended
 }
 
 // withServers runs a test with each server that there is, and Nuthatch at a shm:// address too.
