@@ -122,6 +122,7 @@ check c-client scripts/test-c-client.sh
 check python scripts/test-python.sh
 check node scripts/test-node.sh
 check php scripts/test-php.sh
+check go scripts/test-go.sh
 wait $beside $store
 trap - EXIT
 for name in loom setup format fuzz crates portable dependencies examples clients frameworks deploy dpdk shmem cluster; do

@@ -29,6 +29,7 @@ const (
 // GetOrCompute returns the value under a key; if there is none, it is computed and stored. Of all that ask at a time, in this
 // process and in others, one computes, and the others wait for it, or get the old value if there is one.
 //
+// It asks the server in any case, also with shm://: who gets a stale item out of its memory would not know that it is to compute.
 // If the server cannot be asked, the value is computed here and not stored. If the computation fails, or panics, one of those
 // that wait computes. An empty value looks like none while somebody computes it anew: who asks then, waits. Errors: what compute
 // returned; ErrKey, ErrLifetime; and the context's.
@@ -38,10 +39,6 @@ func (c *Client) GetOrCompute(
 	asked, err := how.request(key)
 	if err != nil {
 		return nil, err
-	}
-	// An empty value may be the place that is kept for who computes.
-	if item, err := c.readDirect(key, how.Early > 0); err == nil && how.isFresh(item) {
-		return item.Value, nil
 	}
 	until := time.Now().Add(max(how.Lease, time.Second))
 	for pause := pauseLeast; time.Now().Before(until); pause = min(pause*2, pauseMost) {
@@ -88,12 +85,6 @@ func (h *Compute) request(key string) (request, error) {
 		asked.early = wholeSeconds(h.Early)
 	}
 	return asked, nil
-}
-
-// isFresh says whether this item is a value that nobody is to compute anew. One without bytes may be none.
-func (h *Compute) isFresh(item Item) bool {
-	isEarly := h.Early > 0 && item.Left != Forever && item.Left <= h.Early
-	return len(item.Value) > 0 && !isEarly
 }
 
 // computeFor computes for all, and stores the value. isNew: others wait for it.
