@@ -3,6 +3,7 @@ package nuthatch
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -265,10 +266,19 @@ func (c *connection) deliver(reply reply) error {
 // end closes the connection for this reason. All calls fail, and no more are taken.
 func (c *connection) end(reason error) {
 	c.lock.Lock()
-	defer c.lock.Unlock()
-	if c.death != nil {
+	if c.death == nil {
+		c.die(reason)
+	}
+	c.lock.Unlock()
+	// TLS would say goodbye, and wait for a server that does not read.
+	if session, ok := c.socket.(*tls.Conn); ok {
+		session.NetConn().Close()
 		return
 	}
+	c.socket.Close()
+}
+
+func (c *connection) die(reason error) {
 	c.death = reason
 	c.isDead.Store(true)
 	for one := c.pending.first; one != nil; one = c.pending.first {
@@ -279,7 +289,6 @@ func (c *connection) end(reason error) {
 	c.requests = 0
 	c.out, c.spare = nil, nil
 	c.wakeIfRoom()
-	c.socket.Close()
 }
 
 // lost is the error of a call whose connection has ended.

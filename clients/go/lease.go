@@ -29,10 +29,10 @@ const (
 // GetOrCompute returns the value under a key; if there is none, it is computed and stored. Of all that ask at a time, in this
 // process and in others, one computes, and the others wait for it, or get the old value if there is one.
 //
-// It asks the server in any case, also with shm://: who gets a stale item out of its memory would not know that it is to compute.
-// If the server cannot be asked, the value is computed here and not stored. If the computation fails, or panics, one of those
-// that wait computes. An empty value looks like none while somebody computes it anew: who asks then, waits. Errors: what compute
-// returned; ErrKey, ErrLifetime; and the context's.
+// It asks the server, also with shm://: an item that is read out of memory does not say who is to compute it. If the server
+// cannot be asked, the value is computed here and not stored. If the computation fails, or panics, one of those that wait
+// computes. An empty value looks like none while somebody computes it anew: who asks then, waits. Errors: what compute returned;
+// ErrKey, ErrLifetime, ErrClosed; and the context's.
 func (c *Client) GetOrCompute(
 	ctx context.Context, key string, how Compute, compute func(context.Context) ([]byte, error),
 ) ([]byte, error) {
