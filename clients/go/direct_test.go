@@ -104,3 +104,17 @@ func statsOf(t *testing.T, server *running) (lines []string) {
 	}
 	return lines
 }
+
+// BenchmarkDirectGet is a get of 32 bytes.
+func BenchmarkDirectGet(b *testing.B) {
+	server := startNuthatch(b)
+	client := dial(b, "shm://"+server.shared+"?or=tcp://"+server.place)
+	check(b, client.Set(background, "k", make([]byte, 32), Forever))
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if _, err := client.Get(background, "k"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

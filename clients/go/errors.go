@@ -9,13 +9,13 @@ import (
 // What a call can come to, for [errors.Is].
 var (
 	// ErrNotFound: there is no such item.
-	ErrNotFound = errors.New("there is no such item")
+	ErrNotFound = errors.New("nuthatch: there is no such item")
 	// ErrNotStored: Add found an item, or Replace found none.
-	ErrNotStored = errors.New("the item was not stored")
+	ErrNotStored = errors.New("nuthatch: the item was not stored")
 	// ErrChanged: somebody else has changed the item since it was read.
-	ErrChanged = errors.New("somebody else has changed the item")
+	ErrChanged = errors.New("nuthatch: somebody else has changed the item")
 	// ErrNotANumber: the value cannot be incremented.
-	ErrNotANumber = errors.New("the value is not a number")
+	ErrNotANumber = errors.New("nuthatch: the value is not a number")
 
 	// ErrKey: the key is empty or too long. Nothing was sent.
 	ErrKey = errors.New("invalid key")

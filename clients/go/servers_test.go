@@ -31,7 +31,7 @@ type running struct {
 var says = regexp.MustCompile(` at (127\.0\.0\.1:\d+|/\S+?),? *(\(|,|$)`)
 
 // startNuthatch starts Nuthatch at a port of its own choice. The flags may say otherwise.
-func startNuthatch(t *testing.T, flags ...string) *running {
+func startNuthatch(t testing.TB, flags ...string) *running {
 	t.Helper()
 	program := os.Getenv("NUTHATCH")
 	if program == "" {
@@ -148,13 +148,13 @@ func freePlace(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func dial(t *testing.T, address string) *Client {
+func dial(t testing.TB, address string) *Client {
 	t.Helper()
 	return dialWith(t, address, Options{})
 }
 
 // dialWith makes a client that waits long for a busy machine, unless the options say otherwise.
-func dialWith(t *testing.T, address string, options Options) *Client {
+func dialWith(t testing.TB, address string, options Options) *Client {
 	t.Helper()
 	if options.Timeout == 0 {
 		options.Timeout = time.Minute
@@ -177,7 +177,7 @@ func until(isSo func() bool) {
 	}
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func check(t *testing.T, err error) {
 }
 
 // wants fails the test unless the error is of this kind.
-func wants(t *testing.T, err, kind error) {
+func wants(t testing.TB, err, kind error) {
 	t.Helper()
 	if !is(err, kind) {
 		t.Fatalf("%v in place of %v", err, kind)
