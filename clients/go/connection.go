@@ -56,6 +56,8 @@ type connection struct {
 type call struct {
 	verb    verb
 	replies []reply
+	// single is the room for one, which most calls have.
+	single [1]reply
 	// left is how many replies it still needs, number what the next of them carries.
 	left   int
 	number uint16
@@ -119,7 +121,9 @@ func (c *connection) do(ctx context.Context, requests []request) ([]reply, error
 // start adds a call to those that wait, and sees to it that it is sent.
 func (c *connection) start(ctx context.Context, timeout <-chan time.Time, requests []request) (*call, error) {
 	one := &call{verb: requests[0].verb, left: len(requests), done: make(chan struct{})}
-	one.replies = make([]reply, 0, len(requests))
+	if one.replies = one.single[:0]; len(requests) > 1 {
+		one.replies = make([]reply, 0, len(requests))
+	}
 	c.lock.Lock()
 	for c.death == nil && !c.fits(len(requests)) {
 		if err := c.waitForRoom(ctx, timeout); err != nil {

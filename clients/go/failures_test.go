@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -315,4 +316,15 @@ func TestClosedClient(t *testing.T) {
 	wants(t, err, ErrClosed)
 	_, err = client.GetOrCompute(background, "k", Compute{}, nil)
 	wants(t, err, ErrClosed)
+}
+
+func TestClosedClientLeavesNoGoroutine(t *testing.T) {
+	place := startNuthatch(t).place
+	before := runtime.NumGoroutine()
+	for range 10 {
+		client := dial(t, "tcp://"+place)
+		check(t, client.Set(background, "k", make([]byte, 100_000), Forever))
+		client.Close()
+	}
+	until(func() bool { return runtime.NumGoroutine() <= before })
 }
