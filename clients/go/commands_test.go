@@ -172,7 +172,8 @@ func TestLifetimesEnd(t *testing.T) {
 		check(t, client.Set(background, "long", []byte("v"), 40*24*time.Hour))
 		item, err := client.GetItem(background, "long")
 		check(t, err)
-		if item.Left < 39*24*time.Hour || item.Left > 40*24*time.Hour {
+		// memcached's clock has seconds that begin at another moment.
+		if item.Left < 39*24*time.Hour || item.Left > 40*24*time.Hour+2*time.Second {
 			t.Fatalf("%v left", item.Left)
 		}
 	})
