@@ -249,7 +249,7 @@ func (c *connection) deliver(reply reply) error {
 	defer c.lock.Unlock()
 	one := c.pending.first
 	if one == nil {
-		return unexpected("a reply of code %d without a request", reply.code)
+		return unexpected("%v without a request", reply.code)
 	}
 	if err := reply.check(one.verb, one.number); err != nil {
 		return err

@@ -22,24 +22,28 @@ type code uint8
 
 const (
 	// HD
-	done code = iota
+	codeDone code = iota
 	// VA
-	value
+	codeValue
 	// EN: a get found nothing.
-	miss
+	codeMiss
 	// NF
-	notFound
+	codeNotFound
 	// NS
-	notStored
+	codeNotStored
 	// EX: the item has another number.
-	changed
+	codeChanged
 	// MN: the reply to a request for nothing.
-	nothingMore
+	codeNothing
 	// SERVER_ERROR or CLIENT_ERROR
-	refused
+	codeRefused
 	// A line of the older commands.
-	line
+	codeLine
 )
+
+func (c code) String() string {
+	return [...]string{"HD", "VA", "EN", "NF", "NS", "EX", "MN", "a refusal", "a line"}[c]
+}
 
 // reply is a whole reply.
 type reply struct {
@@ -72,21 +76,21 @@ func readReply(in *bufio.Reader, valueMax int) (reply, error) {
 	case "VA":
 		return readValue(in, text, rest, valueMax)
 	case "HD":
-		read.code = done
+		read.code = codeDone
 	case "EN":
-		read.code = miss
+		read.code = codeMiss
 	case "NF":
-		read.code = notFound
+		read.code = codeNotFound
 	case "NS":
-		read.code = notStored
+		read.code = codeNotStored
 	case "EX":
-		read.code = changed
+		read.code = codeChanged
 	case "MN":
-		read.code = nothingMore
+		read.code = codeNothing
 	case "SERVER_ERROR", "CLIENT_ERROR":
-		return reply{code: refused, words: string(rest)}, nil
+		return reply{code: codeRefused, words: string(rest)}, nil
 	case "OK", "STORED":
-		return reply{code: line, words: string(text)}, nil
+		return reply{code: codeLine, words: string(text)}, nil
 	case "ERROR":
 		// The server did not understand a line, so it takes what follows it, a value, for lines, too.
 		return reply{}, unexpected("ERROR: the server does not know the meta commands")
@@ -115,7 +119,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 func readValue(in *bufio.Reader, text, rest []byte, valueMax int) (reply, error) {
 	digits, flags, _ := bytes.Cut(rest, []byte(" "))
 	length, ok := decimal(digits, 31)
-	read := reply{code: value}
+	read := reply{code: codeValue}
 	if !ok || !read.takeFlags(flags) {
 		return reply{}, odd(text)
 	}
@@ -226,13 +230,13 @@ func (r *reply) check(verb verb, number uint16) error {
 		switch {
 		case r.hasNumber && r.number != number:
 			return unexpected("a reply to request %x in place of %x", r.number, number)
-		case !r.hasNumber && (r.code == value || r.code == done):
+		case !r.hasNumber && (r.code == codeValue || r.code == codeDone):
 			return unexpected("a reply without its request's number")
 		}
 	}
-	if r.code != refused && !r.answers(verb) {
+	if r.code != codeRefused && !r.answers(verb) {
 		// A value would be long, and is nobody else's business.
-		return unexpected("a reply of code %d %q to another request", r.code, r.words)
+		return unexpected("%v %q, which answers another request", r.code, r.words)
 	}
 	return nil
 }
@@ -241,26 +245,26 @@ func (r *reply) check(verb verb, number uint16) error {
 func (r *reply) answers(verb verb) bool {
 	switch verb {
 	case getValue:
-		return r.code == value || r.code == miss
+		return r.code == codeValue || r.code == codeMiss
 	case getItem:
-		return r.code == miss || (r.code == value && r.hasCAS && r.hasLeft)
+		return r.code == codeMiss || (r.code == codeValue && r.hasCAS && r.hasLeft)
 	case getLease:
-		return r.code == value && (r.hasCAS || !r.won)
+		return r.code == codeValue && (r.hasCAS || !r.won)
 	case touch:
-		return r.code == done || r.code == miss || r.code == notFound
+		return r.code == codeDone || r.code == codeMiss || r.code == codeNotFound
 	case store:
-		return r.code == done || r.code == notFound || r.code == notStored || r.code == changed
+		return r.code == codeDone || r.code == codeNotFound || r.code == codeNotStored || r.code == codeChanged
 	case remove, makeStale:
-		return r.code == done || r.code == notFound || r.code == changed
+		return r.code == codeDone || r.code == codeNotFound || r.code == codeChanged
 	case count:
 		_, isNumber := r.sum()
-		return r.code == notFound || (r.code == value && isNumber)
+		return r.code == codeNotFound || (r.code == codeValue && isNumber)
 	case nothing:
-		return r.code == nothingMore
+		return r.code == codeNothing
 	case flush:
-		return r.code == line && r.words == "OK"
+		return r.code == codeLine && r.words == "OK"
 	case login:
-		return r.code == line && r.words == "STORED"
+		return r.code == codeLine && r.words == "STORED"
 	}
 	return false
 }
@@ -273,13 +277,13 @@ func (r *reply) sum() (uint64, bool) {
 // outcome is what a change came to.
 func (r *reply) outcome() error {
 	switch r.code {
-	case miss, notFound:
+	case codeMiss, codeNotFound:
 		return ErrNotFound
-	case notStored:
+	case codeNotStored:
 		return ErrNotStored
-	case changed:
+	case codeChanged:
 		return ErrChanged
-	case refused:
+	case codeRefused:
 		if strings.Contains(r.words, "non-numeric") {
 			return ErrNotANumber
 		}

@@ -19,22 +19,22 @@ func parse(text string) (reply, error) {
 
 func TestReplies(t *testing.T) {
 	for text, expected := range map[string]reply{
-		"HD\r\n":                       {code: done},
-		"HD\n":                         {code: done},
-		"EN\r\n":                       {code: miss},
-		"NF\r\n":                       {code: notFound},
-		"NS \r\n":                      {code: notStored},
-		"EX\r\n":                       {code: changed},
-		"MN\r\n":                       {code: nothingMore},
-		"VA 0\r\n\r\n":                 {code: value, value: []byte{}},
-		"VA 4\r\na\r\nb\r\n":           {code: value, value: []byte("a\r\nb")},
-		"SERVER_ERROR out of memory\n": {code: refused, words: "out of memory"},
-		"CLIENT_ERROR \r\n":            {code: refused},
-		"OK\r\n":                       {code: line, words: "OK"},
-		"HD t-1 kx s1 h0 y\r\n":        {code: done, hasLeft: true},
-		"HD t0\r\n":                    {code: done, hasLeft: true, left: 1},
-		"HD t5 O0ab\r\n":               {code: done, hasLeft: true, left: 5 * time.Second, number: 0xab, hasNumber: true},
-		"VA 1 f7 c99 W X Z\r\nv\r\n": {code: value, value: []byte("v"), flags: 7, cas: 99, hasCAS: true, won: true, stale: true,
+		"HD\r\n":                       {code: codeDone},
+		"HD\n":                         {code: codeDone},
+		"EN\r\n":                       {code: codeMiss},
+		"NF\r\n":                       {code: codeNotFound},
+		"NS \r\n":                      {code: codeNotStored},
+		"EX\r\n":                       {code: codeChanged},
+		"MN\r\n":                       {code: codeNothing},
+		"VA 0\r\n\r\n":                 {code: codeValue, value: []byte{}},
+		"VA 4\r\na\r\nb\r\n":           {code: codeValue, value: []byte("a\r\nb")},
+		"SERVER_ERROR out of memory\n": {code: codeRefused, words: "out of memory"},
+		"CLIENT_ERROR \r\n":            {code: codeRefused},
+		"OK\r\n":                       {code: codeLine, words: "OK"},
+		"HD t-1 kx s1 h0 y\r\n":        {code: codeDone, hasLeft: true},
+		"HD t0\r\n":                    {code: codeDone, hasLeft: true, left: 1},
+		"HD t5 O0ab\r\n":               {code: codeDone, hasLeft: true, left: 5 * time.Second, number: 0xab, hasNumber: true},
+		"VA 1 f7 c99 W X Z\r\nv\r\n": {code: codeValue, value: []byte("v"), flags: 7, cas: 99, hasCAS: true, won: true, stale: true,
 			taken: true},
 	} {
 		found, err := parse(text)
@@ -103,7 +103,7 @@ func FuzzReply(f *testing.F) {
 			}
 			// No reply without its number gives a value to a meta command.
 			for verb := getValue; verb < nothing; verb++ {
-				if err := one.check(verb, one.number); err == nil && one.code == value && !one.hasNumber {
+				if err := one.check(verb, one.number); err == nil && one.code == codeValue && !one.hasNumber {
 					t.Fatalf("%+v answers %d", one, verb)
 				}
 			}
