@@ -70,6 +70,18 @@ fn seconds_at(lifetime: Option<Duration>, now: impl Fn() -> u64) -> i64 {
     if number > DATE_MAX { 0 } else { number as i64 }
 }
 
+/// How long to wait, as the protocol's number: beyond 30 days a date, and what is beyond all dates the last one.
+pub(crate) fn delay(delay: Duration) -> u64 {
+    delay_at(delay, today)
+}
+
+fn delay_at(delay: Duration, now: impl Fn() -> u64) -> u64 {
+    match whole_seconds(delay) {
+        whole @ 0..=RELATIVE_MAX => whole,
+        whole => whole.saturating_add(now()).min(DATE_MAX),
+    }
+}
+
 /// Whole seconds, rounded up.
 pub(crate) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs()
@@ -97,5 +109,11 @@ mod tests {
         assert_eq!(number(secs(DATE_MAX - NOW)), DATE_MAX as i64);
         assert_eq!(number(secs(DATE_MAX - NOW + 1)), 0);
         assert_eq!(number(Duration::MAX), 0);
+        // A flush that is to come late must not come at once.
+        let delay = |delay| delay_at(delay, || NOW);
+        assert_eq!(delay(Duration::ZERO), 0);
+        assert_eq!(delay(secs(RELATIVE_MAX)), RELATIVE_MAX);
+        assert_eq!(delay(secs(RELATIVE_MAX + 1)), NOW + RELATIVE_MAX + 1);
+        assert_eq!(delay(Duration::MAX), DATE_MAX);
     }
 }

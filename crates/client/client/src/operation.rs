@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::key::Key;
-use crate::lifetime::{seconds, whole_seconds};
+use crate::lifetime::{delay, seconds, whole_seconds};
 use crate::wire::{Code, Details, Left, Mode, Reply, Request, Want};
 use crate::{Error, Keep, Options};
 
@@ -271,7 +271,7 @@ pub(crate) fn lease(
 ) -> Operation<'_, Lease> {
     let want = Want {
         cas: true,
-        vivify: Some(whole_seconds(lease).max(1)),
+        vivify: Some(delay(lease).max(1)),
         recache: recompute.map(whole_seconds),
         ..Want::default()
     };
@@ -300,8 +300,8 @@ pub(crate) fn lease(
     }
 }
 
-pub(crate) fn flush(delay: Duration) -> Operation<'static, ()> {
-    let delay = whole_seconds(delay);
+pub(crate) fn flush(after: Duration) -> Operation<'static, ()> {
+    let delay = delay(after);
     Operation {
         request: Request::Flush { delay },
         read: |code, _| matches!(code, Code::Line(line) if line == "OK").then_some(Ok(())),
