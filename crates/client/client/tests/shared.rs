@@ -6,6 +6,8 @@
     not(any(nuthatch_unix, nuthatch_portable))
 ))]
 
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -103,6 +105,34 @@ fn what_is_there_is_read_without_asking() {
         assert_eq!(computed, Ok(b"w".to_vec()));
         assert_eq!(asked(&server), before);
     }
+}
+
+#[test]
+fn a_server_counts_its_readers() {
+    let place = Place::new(false);
+    let _server = place.serve("");
+    let asking = Client::connect(&format!("unix://{}", place.path("socket").display())).unwrap();
+    let stat = |name: &str| -> u64 {
+        let (_, stats) = asking.stats("").pop().unwrap();
+        let stats = stats.unwrap();
+        let (_, value) = stats.iter().find(|(known, _)| known == name).unwrap();
+        value.parse().unwrap()
+    };
+    let client = place.client();
+    client.set("k", "v", None).unwrap();
+    assert_eq!(client.get("k"), Ok(Some(b"v".to_vec())));
+    wait_until("its use of the item", || {
+        (stat("shared_uses") > 0).then_some(())
+    });
+    assert_eq!(stat("shared_readers"), 1);
+    assert_eq!((stat("total_shared_readers"), stat("total_rings")), (1, 1));
+    drop(client);
+    wait_until("its end", || (stat("shared_readers") == 0).then_some(()));
+    let mut stranger = UnixStream::connect(place.path("shared")).unwrap();
+    stranger.write_all(&[0; 64]).unwrap();
+    wait_until("its refusal", || {
+        (stat("rejected_shared_readers") == 1).then_some(())
+    });
 }
 
 #[test]
@@ -211,7 +241,7 @@ fn the_successor_of_a_handover_is_read() {
 
 /// The gets that the server at the socket was asked.
 fn second_stat(place: &Place) -> u64 {
-    let stream = std::os::unix::net::UnixStream::connect(place.path("socket")).unwrap();
+    let stream = UnixStream::connect(place.path("socket")).unwrap();
     let stats = running::talk(stream, "stats\r\nquit\r\n");
     let line = stats
         .lines()

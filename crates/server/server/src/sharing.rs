@@ -154,8 +154,11 @@ impl Endpoint {
             if self.may_wait {
                 self.accept_all(shared);
             }
-            self.drop_silent();
+            self.drop_silent(shared);
             self.heed_hints(shared);
+            let readers = self.clients.iter().filter(|(_, client)| client.reads());
+            let count = readers.count();
+            shared.telemetry.accepting.set_readers(count);
         }
         // A handover has done so earlier, before the other process served.
         end(shared);
@@ -182,8 +185,12 @@ impl Endpoint {
             .clients
             .iter()
             .filter_map(|(_, client)| client.hints.as_ref());
-        all.flat_map(Hints::take)
-            .for_each(|address| shared.engine.note_use(address));
+        let mut uses = 0;
+        for address in all.flat_map(Hints::take) {
+            shared.engine.note_use(address);
+            uses += 1;
+        }
+        shared.telemetry.accepting.shared_uses.add(uses);
     }
 
     fn accept_all(&mut self, shared: &ServerState) {
@@ -191,6 +198,7 @@ impl Endpoint {
             match self.listener.accept() {
                 Ok((stream, _)) => {
                     if let Err(why) = self.enter(stream, shared) {
+                        shared.telemetry.accepting.rejected_shared_readers.bump();
                         tracing::warn!("a reader of shared memory is refused: {why}");
                     }
                 }
@@ -243,7 +251,13 @@ impl Endpoint {
             return;
         };
         let make = || ring(shared, &self.permit, self.clients_max);
-        match client.hear(&self.memory, make) {
+        let accepting = &shared.telemetry.accepting;
+        let has_read = client.reads();
+        let heard = client.hear(&self.memory, make);
+        if client.reads() && !has_read {
+            accepting.total_shared_readers.bump();
+        }
+        match heard {
             Ok(ring) => {
                 if let Some(ring) = ring {
                     hand_on(ring, shared);
@@ -252,6 +266,7 @@ impl Endpoint {
             Err(why) => {
                 let user = client.user;
                 if !why.is_empty() {
+                    accepting.rejected_shared_readers.bump();
                     client.refuse(&why);
                     tracing::warn!(user, "a reader of shared memory is dropped: {why}");
                 }
@@ -260,10 +275,11 @@ impl Endpoint {
         }
     }
 
-    fn drop_silent(&mut self) {
+    fn drop_silent(&mut self, shared: &ServerState) {
         self.clients.retain(|_, client| {
-            let stays = client.hints.is_some() || client.since.elapsed() < PATIENCE;
+            let stays = client.reads() || client.since.elapsed() < PATIENCE;
             if !stays {
+                shared.telemetry.accepting.rejected_shared_readers.bump();
                 let (user, why) = (client.user, "it said nothing");
                 client.refuse(why);
                 tracing::warn!(user, "a reader of shared memory is dropped: {why}");
@@ -312,9 +328,14 @@ impl Client {
         }
     }
 
+    /// True if it has got the memory.
+    fn reads(&self) -> bool {
+        self.hints.is_some()
+    }
+
     /// Tells it why it is not welcome. Who was welcome before is told nothing more.
     fn refuse(&self, why: &str) {
-        if self.hints.is_none() {
+        if !self.reads() {
             let _ = send(&self.stream, &answer(Some(why)), &[]);
         }
     }
@@ -355,7 +376,7 @@ fn ring(
 /// by the same passwords.
 fn hand_on(ring: Served, shared: &ServerState) {
     let accepting = &shared.telemetry.accepting;
-    accepting.total_connections.bump();
+    accepting.total_rings.bump();
     let now = shared.clock.now();
     let registry = &shared.telemetry.registry;
     let workers = shared.workers.iter();

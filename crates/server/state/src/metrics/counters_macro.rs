@@ -120,7 +120,7 @@ macro_rules! metrics {
             }
         }
 
-        /// The acceptor's counters.
+        /// The counters of the acceptor, and of the thread that admits readers of shared memory: each has one of the two.
         #[derive(Default)]
         pub struct AcceptorCounters {
             $($(
@@ -129,6 +129,8 @@ macro_rules! metrics {
             )?)*
             /// 1 while it is suspended.
             pub suspended: Counter,
+            /// Readers of shared memory at present.
+            pub readers: Counter,
         }
 
         impl AcceptorCounters {

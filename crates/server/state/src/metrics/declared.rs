@@ -42,11 +42,20 @@ metrics! {
         .read(|at| at.shared.live.load().connections_max.get().into()),
     stat "curr_connections": gauge("Open connections.").page("nuthatch_connections")
         .read(|at| at.connections.into()),
-    count_accepting total_connections: counter("Connections accepted.").page("nuthatch_connections_opened"),
+    count_accepting total_connections: counter("Connections accepted.").page("nuthatch_connections_opened")
+        .note("Not those by rings in shared memory: `total_rings`."),
     count_accepting rejected_connections: counter("Connections that were one too many.")
         .page("nuthatch_connections_refused").note("Or whose user may not connect."),
     count_accepting rejected_by_address: counter("Those of them that were one too many of their address.")
         .page("nuthatch_connections_refused_by_address").note("By `-o conns_per_address`."),
+    stat "shared_readers": gauge("Processes that read the memory by `--shared`.")
+        .read(|at| at.shared.telemetry.accepting.readers.get().into()),
+    count_accepting total_shared_readers: counter("Processes that have got the memory.")
+        .page("nuthatch_shared_readers_opened"),
+    count_accepting rejected_shared_readers: counter("Processes that were refused it, or dropped.")
+        .page("nuthatch_shared_readers_refused"),
+    count_accepting shared_uses: counter("Uses of items that readers have told, which keep these from eviction."),
+    count_accepting total_rings: counter("Connections by rings in shared memory.").page("nuthatch_rings_opened"),
     stat "connection_structures": gauge("Equals `curr_connections`.").read(|at| at.connections.into()),
     stat "reserved_fds": gauge("File descriptors for other files than connections.")
         .read(|_| system::OTHER_FILES.into()),

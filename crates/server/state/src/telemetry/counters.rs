@@ -167,6 +167,12 @@ impl AcceptorCounters {
         self.suspended.reset();
         self.suspended.add(u64::from(suspended));
     }
+
+    /// Says how many readers of shared memory there are. Only the thread that admits them calls this.
+    pub fn set_readers(&self, readers: usize) {
+        self.readers.reset();
+        self.readers.add(readers as u64);
+    }
 }
 
 #[cfg(test)]
