@@ -182,7 +182,8 @@ macro_rules! calls {
         }
 
         /// Keeps an item as out of date for this long. Of those that ask with `get_or_compute`, one computes it anew, and the others
-        /// get the old value meanwhile.
+        /// get the old value meanwhile. The server takes a plain get that comes first for the one that computes: such a key is
+        /// read by `get_or_compute` alone.
         pub $($async)? fn make_stale(&self, key: impl AsRef<[u8]>, lifetime: Duration) -> Result<Outcome, Error> {
             self.run(key.as_ref(), |key| operation::make_stale(key, lifetime))$($wait)*
         }
