@@ -294,6 +294,12 @@ impl Client {
         Ok(self.change(py, |client| client.delete(&key))? == Some(true))
     }
 
+    /// Removes an item that has this number still.
+    fn delete_cas(&self, py: Python<'_>, key: &Bound<'_, PyAny>, cas: u64) -> PyResult<bool> {
+        let key = self.key(key)?;
+        Ok(self.change(py, |client| client.delete_cas(&key, cas))? == Some(true))
+    }
+
     /// Removes items: whether there was each, the places of those that failed, and why the first of them did.
     fn delete_many<'py>(
         &self,

@@ -43,7 +43,7 @@ enum Answer {
 enum Ask {
     Get(Vec<u8>),
     Touching(Vec<u8>, Option<std::time::Duration>),
-    GetMany(Vec<Vec<u8>>),
+    GetMany(Vec<Vec<u8>>, bool),
     Store(Way, Vec<u8>, Vec<u8>, Keep),
     SetMany(Vec<(Vec<u8>, Vec<u8>, Keep)>),
     Cas(Vec<u8>, Vec<u8>, Keep, u64),
@@ -158,7 +158,14 @@ impl Thread {
         Ok(match ask {
             Ask::Get(key) => Answer::Item(client.get_item(key).await?),
             Ask::Touching(key, time) => Answer::Item(client.get_item_and_touch(key, time).await?),
-            Ask::GetMany(keys) => Answer::Items(client.get_many_items(&keys).await.complete()?),
+            Ask::GetMany(keys, is_part_enough) => {
+                let many = client.get_many_items(&keys).await;
+                Answer::Items(if is_part_enough {
+                    many.values
+                } else {
+                    many.complete()?
+                })
+            }
             Ask::Store(way, key, value, keep) => Answer::Outcome(match way {
                 Way::Set => client.set(key, value, keep).await.map(|()| Outcome::Done)?,
                 Way::Add => client.add(key, value, keep).await?,
@@ -359,8 +366,14 @@ impl Tasks {
         Ok(())
     }
 
-    fn get_many(&self, number: u64, keys: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        let ask = Ask::GetMany(self.keys(&keys)?);
+    /// `is_part_enough`: what servers do not answer is missing.
+    fn get_many(
+        &self,
+        number: u64,
+        keys: Vec<Bound<'_, PyAny>>,
+        is_part_enough: bool,
+    ) -> PyResult<()> {
+        let ask = Ask::GetMany(self.keys(&keys)?, is_part_enough);
         self.keep(Word::Call(number, ask));
         Ok(())
     }

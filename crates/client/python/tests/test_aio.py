@@ -130,6 +130,24 @@ def test_a_server_that_does_not_answer_is_told(silent_port, free_port):
         aio.Client("http://127.0.0.1")
 
 
+def test_what_one_server_has_is_there_though_another_is_not(server, free_port):
+    address = f"tcp://127.0.0.1:{server.port},127.0.0.1:{free_port}"
+
+    async def converse(client):
+        keys = [f"key{number}" for number in range(40)]
+        stored = []
+        for key in keys:
+            try:
+                await client.set(key, b"v")
+                stored.append(key)
+            except exceptions.DownError:
+                pass
+        assert 0 < len(stored) < len(keys)
+        assert await client.get_many(keys) == dict.fromkeys(stored, b"v")
+
+    run(converse, address, ignore_exc=True)
+
+
 def test_a_close_ends_what_waits_and_the_next_call_starts_anew(silent_port, server):
     async def converse(client):
         call = asyncio.create_task(client.get("k"))

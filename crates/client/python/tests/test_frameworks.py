@@ -126,6 +126,21 @@ def test_dogpile(server, has_lock):
     assert region.get("a") is NO_VALUE
 
 
+def test_a_lock_of_dogpile_that_is_released_late_is_anothers(server):
+    pytest.importorskip("dogpile.cache")
+    from nuthatch.dogpile import Backend
+
+    first, second = (Backend({"url": server.address, "distributed_lock": True}).get_mutex("k") for _ in range(2))
+    assert first.acquire() and not second.acquire(wait=False)
+    # Its time is over.
+    nuthatch.Client(server.address).delete("_lockk")
+    assert second.acquire(wait=False)
+    first.release()
+    assert second.locked()
+    second.release()
+    assert not first.locked()
+
+
 def test_the_decorator_computes_once(server):
     client, calls = nuthatch.Client(server.address), []
 

@@ -148,7 +148,10 @@ impl<D: Variant, P: Parts> Reading<'_, D, P> {
         if item.value_len > len_max || !self.index.unchanged(&snapshot) {
             return Copied::Spoiled;
         }
-        into.reserve_exact(item.value_len);
+        // The other process may say that it is more than there is.
+        if into.try_reserve_exact(item.value_len).is_err() {
+            return Copied::Spoiled;
+        }
         let shape = found.header.shape(cut);
         let room = &mut into.spare_capacity_mut()[..item.value_len];
         if !self.arena.read_value(found.address, &shape, 0, room) {

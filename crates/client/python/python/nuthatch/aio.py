@@ -189,7 +189,7 @@ class Client(Packing):
     async def get_many(self, keys):
         """The values of those keys that have one. All servers are asked at once."""
         keys = list(keys)
-        items = await self._asked("get_many", [], keys) if keys else []
+        items = await self._call("get_many", keys, self.ignore_exc) if keys else []
         found = ((key, item) for key, item in zip(keys, items) if item is not None)
         return {key: self._unpacked(key, item[0], item[1]) for key, item in found}
 

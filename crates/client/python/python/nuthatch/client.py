@@ -212,6 +212,10 @@ class Client(Packing):
         """Removes an item. True if there was one."""
         return self._core.delete(key) or self._noreply(noreply)
 
+    def delete_cas(self, key, cas):
+        """Removes an item if nobody has changed it since `gets`. True if it was removed."""
+        return self._core.delete_cas(key, number_of(cas))
+
     def delete_many(self, keys, noreply=None):
         """Removes items."""
         keys = list(keys)

@@ -8,6 +8,7 @@ compute is an item of the server, for `lock_timeout` seconds at most (30). Other
 pickles values: only your own programs may be able to write to the server.
 """
 
+import secrets
 import time
 
 from dogpile.cache import register_backend
@@ -18,22 +19,26 @@ from .client import lasting
 
 
 class _Lock:
-    """A lock of all processes: an item that one of them has added."""
+    """A lock of all processes: an item that one of them has added. Who holds it for too long has lost it."""
 
     def __init__(self, client, key, timeout):
         self._client, self._key, self._timeout = client, key, timeout
+        self._mine = None
 
     def acquire(self, wait=True):
-        pause = 0.002
-        while not self._client.add(self._key, b"1", self._timeout):
+        pause, mine = 0.002, secrets.token_bytes(16)
+        while not self._client.add(self._key, mine, self._timeout):
             if not wait:
                 return False
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
+        self._mine = mine
         return True
 
     def release(self):
-        self._client.delete(self._key)
+        value, cas = self._client.gets(self._key)
+        if value is not None and value == self._mine:
+            self._client.delete_cas(self._key, cas)
 
     def locked(self):
         return self._client.get(self._key) is not None
