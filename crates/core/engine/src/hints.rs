@@ -3,6 +3,8 @@
 //! A word holds an address, and the address chooses the word. So an item that is used often takes one word, which is
 //! written once; two items that meet there displace each other. All of it is lossy, and none of it is believed: whoever
 //! writes nonsense marks items as used, and changes only which items leave.
+//!
+//! Invariant: what is taken was noted, and nothing is taken twice that was noted once. (`lab/models/tests/loom/hints.rs`)
 
 #[cfg(unix)]
 use std::io;
@@ -15,7 +17,7 @@ use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 /// How many words there are: 32 KiB.
 #[cfg(unix)]
 const WORDS: usize = 1 << WORDS_BITS;
-const WORDS_BITS: u32 = 12;
+const WORDS_BITS: u32 = if cfg!(loom) { 1 } else { 12 };
 
 /// Words of an engine's memory in which no two items begin.
 const GRANULE: u64 = 4;
@@ -29,6 +31,12 @@ impl Hints {
     pub fn new() -> io::Result<(Self, OwnedFd)> {
         let (words, file) = Mapped::for_both(WORDS)?;
         Ok((Self(words), file))
+    }
+
+    /// Empty ones, for the models.
+    #[cfg(loom)]
+    pub fn local() -> Self {
+        Self(Mapped::reserve(1 << WORDS_BITS).expect("there is memory"))
     }
 
     /// Those of a descriptor that the engine's process has sent. Errors: it is another one.

@@ -14,6 +14,7 @@ mod buckets;
 mod chained;
 mod engine;
 mod growth;
+mod hints;
 mod mailbox;
 mod moves;
 mod partition;
