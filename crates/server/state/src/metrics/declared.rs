@@ -48,13 +48,14 @@ metrics! {
         .page("nuthatch_connections_refused").note("Or whose user may not connect."),
     count_accepting rejected_by_address: counter("Those of them that were one too many of their address.")
         .page("nuthatch_connections_refused_by_address").note("By `-o conns_per_address`."),
-    stat "shared_readers": gauge("Processes that read the memory by `--shared`.")
+    stat "shared_readers": gauge("Processes that read the memory by `--shared`.").page("nuthatch_shared_readers")
         .read(|at| at.shared.telemetry.accepting.readers.get().into()),
     count_accepting total_shared_readers: counter("Processes that have got the memory.")
         .page("nuthatch_shared_readers_opened"),
     count_accepting rejected_shared_readers: counter("Processes that were refused it, or dropped.")
         .page("nuthatch_shared_readers_refused"),
-    count_accepting shared_uses: counter("Uses of items that readers have told, which keep these from eviction."),
+    count_accepting shared_uses: counter("Uses of items that readers have told, which keep these from eviction.")
+        .page("nuthatch_shared_uses"),
     count_accepting total_rings: counter("Connections by rings in shared memory.").page("nuthatch_rings_opened"),
     stat "connection_structures": gauge("Equals `curr_connections`.").read(|at| at.connections.into()),
     stat "reserved_fds": gauge("File descriptors for other files than connections.")
