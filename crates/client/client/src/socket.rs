@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use crate::address::Endpoint;
-use crate::memory::Joint;
+use crate::memory::SharedEnd;
 use crate::names;
 #[cfg(feature = "tokio")]
 use crate::tasks::TaskRing;
@@ -18,7 +18,7 @@ pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
     /// Two streams of bytes in memory that the server has mapped, too.
-    Ring(Joint),
+    Ring(SharedEnd),
     /// tokio's own, which know when to wait.
     #[cfg(feature = "tokio")]
     TaskTcp(tokio::net::TcpStream),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::memory::Joint;
+use crate::memory::SharedEnd;
 pub(crate) use crate::socket::Socket;
 #[cfg(feature = "tls")]
 use crate::tls::Session;
@@ -132,7 +132,7 @@ fn wait_for(
 
 /// Waits until there is something to read in a ring, or room that a send missed. It looks once and sleeps: to look for a while
 /// costs more than it brings where the server runs on the same core, or other processes want that (docs/notebook.md).
-fn wait_for_ring(ring: &Joint, deadline: Instant) -> io::Result<Ready> {
+fn wait_for_ring(ring: &SharedEnd, deadline: Instant) -> io::Result<Ready> {
     let rings =
         ring.may_sleep() && !wait_for(ring.as_fd(), PollFlags::POLLIN, deadline)?.is_empty();
     Ok(Ready {

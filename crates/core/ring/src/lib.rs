@@ -3,7 +3,7 @@
 //! * [`stream`]: one direction: a ring of bytes, its [`Producer`] and its [`Consumer`].
 //! * [`sleep`]: how one side waits for the other.
 //! * [`End`]: both directions and the bell, as one of the two processes has them.
-//! * [`Served`], [`Joint`]: an end as the server has it, and as the threads of a client share it.
+//! * [`Served`], [`SharedEnd`]: an end as the server has it, and as the threads of a client share it.
 //!
 //! ```text
 //!  word 0     16        32        48        64           80           96 ...               96 + BYTES / 8
@@ -31,13 +31,13 @@ mod absent;
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
 mod end;
+#[cfg(unix)]
+mod served;
 #[cfg(all(
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
-mod joint;
-#[cfg(unix)]
-mod served;
+mod shared_end;
 pub mod sleep;
 pub mod stream;
 
@@ -56,13 +56,13 @@ pub use absent::{End, Offer};
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
 pub use end::{BYTES, End, Offer};
+#[cfg(unix)]
+pub use served::Served;
 #[cfg(all(
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
-pub use joint::Joint;
-#[cfg(unix)]
-pub use served::Served;
+pub use shared_end::SharedEnd;
 pub use sleep::{Sleep, Want};
 pub use stream::{Consumer, Producer};
 

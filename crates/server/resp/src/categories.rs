@@ -1,5 +1,8 @@
 //! Redis' categories of commands: ACL CAT, and the categories in COMMAND INFO.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::encode::Writer;
 use crate::error::Error;
 
@@ -100,12 +103,20 @@ pub(super) fn commands(name: &[u8]) -> Result<&'static str, Error<'_>> {
         .ok_or(Error::CategoryUnknown(name))
 }
 
+/// The categories of each command, by its name.
+static BY_COMMAND: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let mut all: HashMap<_, Vec<_>> = HashMap::new();
+    for &(category, commands) in CATEGORIES {
+        for command in commands.split_ascii_whitespace() {
+            all.entry(command).or_default().push(category);
+        }
+    }
+    all
+});
+
 /// The categories that a command is in.
-fn of(command: &str) -> impl Iterator<Item = &'static str> {
-    CATEGORIES
-        .iter()
-        .filter(move |(_, commands)| commands.split(' ').any(|name| name == command))
-        .map(|(category, _)| *category)
+fn of(command: &str) -> &'static [&'static str] {
+    BY_COMMAND.get(command).map_or(&[], Vec::as_slice)
 }
 
 impl Writer<'_> {
@@ -126,7 +137,7 @@ impl Writer<'_> {
 
     /// The categories of a command, as COMMAND INFO tells them.
     pub(super) fn categories_of(&mut self, command: &str) {
-        self.set(of(command).count());
+        self.set(of(command).len());
         for category in of(command) {
             self.status(&format!("@{category}"));
         }
@@ -141,7 +152,8 @@ mod tests {
     #[test]
     fn every_command_is_either_fast_or_slow_and_no_other_is_listed() {
         for command in described() {
-            let speeds = of(command.name).filter(|category| ["fast", "slow"].contains(category));
+            let categories = of(command.name).iter();
+            let speeds = categories.filter(|category| ["fast", "slow"].contains(category));
             assert_eq!(speeds.count(), 1, "{}", command.name);
         }
         for (_, commands) in CATEGORIES {
@@ -157,7 +169,7 @@ mod tests {
     fn what_reads_and_what_writes_is_flagged_so() {
         for command in described() {
             for (category, flag) in [("write", "write"), ("read", "readonly")] {
-                let is_in = of(command.name).any(|name| name == category);
+                let is_in = of(command.name).contains(&category);
                 assert!(!is_in || command.flags.contains(&flag), "{}", command.name);
             }
         }

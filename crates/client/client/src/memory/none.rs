@@ -34,16 +34,16 @@ impl View {
         Err(super::IMPOSSIBLE.to_owned())
     }
 
-    pub fn connect_with_ring(_: &Path, _: Duration) -> Result<(Self, Joint), String> {
+    pub fn connect_with_ring(_: &Path, _: Duration) -> Result<(Self, SharedEnd), String> {
         Err(super::IMPOSSIBLE.to_owned())
     }
 }
 
 /// No ring.
 #[derive(Debug)]
-pub(crate) enum Joint {}
+pub(crate) enum SharedEnd {}
 
-impl AsFd for Joint {
+impl AsFd for SharedEnd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match *self {}
     }
@@ -53,7 +53,7 @@ impl AsFd for Joint {
     not(feature = "tokio"),
     allow(dead_code, reason = "tasks use more of it than threads")
 )]
-impl Joint {
+impl SharedEnd {
     pub fn read(&self, _: &mut [u8]) -> io::Result<usize> {
         match *self {}
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 pub(crate) use nuthatch_base::memory::shared::ForkMark;
 use nuthatch_direct::{Direct, Meta};
-pub(crate) use nuthatch_ring::Joint;
+pub(crate) use nuthatch_ring::SharedEnd;
 
 use crate::backoff::Backoff;
 use crate::{Item, Options};
@@ -42,9 +42,9 @@ impl View {
     }
 
     /// The same, and a ring for commands to the same server.
-    pub fn connect_with_ring(path: &Path, patience: Duration) -> Result<(Self, Joint), String> {
+    pub fn connect_with_ring(path: &Path, patience: Duration) -> Result<(Self, SharedEnd), String> {
         let made = Direct::connect_with_ring(path, patience);
-        let made = made.and_then(|(direct, end)| Ok((Self(direct), Joint::new(end)?)));
+        let made = made.and_then(|(direct, end)| Ok((Self(direct), SharedEnd::new(end)?)));
         made.map_err(|error| error.to_string())
     }
 

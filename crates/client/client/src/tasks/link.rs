@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
 use super::connection::{Connection, Ticket};
-use super::ring::TaskRing;
+use super::task_ring::TaskRing;
 use crate::address::Endpoint;
 use crate::attempts::Step;
 use crate::input::said;

@@ -3,7 +3,7 @@
 mod client;
 mod connection;
 mod link;
-mod ring;
+mod task_ring;
 
 pub use client::Client;
-pub(crate) use ring::TaskRing;
+pub(crate) use task_ring::TaskRing;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::{End, Want};
 
 /// A client's end. At most one thread at a time reads or sleeps; any may write.
-pub struct Joint {
+pub struct SharedEnd {
     state: Mutex<State>,
     /// The same socket as that of the end, which can be waited for without the lock.
     bell: OwnedFd,
@@ -20,20 +20,20 @@ struct State {
     wants_room: bool,
 }
 
-impl fmt::Debug for Joint {
+impl fmt::Debug for SharedEnd {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Joint").finish_non_exhaustive()
+        out.debug_struct("SharedEnd").finish_non_exhaustive()
     }
 }
 
 /// The bell: a connected unix socket, readable when the server rings, or has gone.
-impl AsFd for Joint {
+impl AsFd for SharedEnd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 }
 
-impl Joint {
+impl SharedEnd {
     /// Shares this end. Errors: there is no descriptor.
     pub fn new(end: End) -> io::Result<Self> {
         let bell = end.bell().try_clone_to_owned()?;
@@ -126,20 +126,20 @@ mod tests {
     use crate::BYTES;
 
     /// Sleeps until there is something, as a client does.
-    fn wait(joint: &Joint) {
-        if joint.may_sleep() {
-            let mut bells = [PollFd::new(joint.as_fd(), PollFlags::POLLIN)];
+    fn wait(shared: &SharedEnd) {
+        if shared.may_sleep() {
+            let mut bells = [PollFd::new(shared.as_fd(), PollFlags::POLLIN)];
             poll(&mut bells, PollTimeout::NONE).unwrap();
         }
     }
 
-    fn read(joint: &Joint, room: &mut [u8]) -> usize {
+    fn read(shared: &SharedEnd, room: &mut [u8]) -> usize {
         loop {
-            match joint.read(room) {
+            match shared.read(room) {
                 Ok(count) => return count,
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
             }
-            wait(joint);
+            wait(shared);
         }
     }
 
@@ -177,28 +177,28 @@ mod tests {
     #[test]
     fn a_write_leaves_the_announcement_of_who_sleeps() {
         let (mut server, offer) = End::new().unwrap();
-        let joint = Joint::new(End::of(offer).unwrap()).unwrap();
-        assert!(joint.may_sleep());
+        let shared = SharedEnd::new(End::of(offer).unwrap()).unwrap();
+        assert!(shared.may_sleep());
         // This would be another thread.
-        joint.write(b"a").unwrap();
+        shared.write(b"a").unwrap();
         let rung = || {
-            let mut bells = [PollFd::new(joint.as_fd(), PollFlags::POLLIN)];
+            let mut bells = [PollFd::new(shared.as_fd(), PollFlags::POLLIN)];
             poll(&mut bells, PollTimeout::ZERO).unwrap() == 1
         };
         assert!(!rung());
         server.write_all(b"b").unwrap();
         assert!(rung());
         // Nor does one that finds no room.
-        assert_eq!(joint.write(&vec![0; BYTES]).unwrap(), BYTES - 1);
-        assert!(joint.write(b"x").is_err() && rung());
-        assert_eq!(joint.read(&mut [0; 8]).unwrap(), 1);
+        assert_eq!(shared.write(&vec![0; BYTES]).unwrap(), BYTES - 1);
+        assert!(shared.write(b"x").is_err() && rung());
+        assert_eq!(shared.read(&mut [0; 8]).unwrap(), 1);
         assert!(!rung());
         // Who sleeps for bytes is woken for the room that a write has missed meanwhile.
-        assert!(joint.may_sleep());
-        assert!(joint.write(b"x").is_err() && !joint.has_wanted_room());
+        assert!(shared.may_sleep());
+        assert!(shared.write(b"x").is_err() && !shared.has_wanted_room());
         assert_eq!(server.read(&mut [0; 8]).unwrap(), 8);
-        assert!(rung() && !joint.may_sleep());
-        assert!(joint.take_wanted_room() && !joint.take_wanted_room());
+        assert!(rung() && !shared.may_sleep());
+        assert!(shared.take_wanted_room() && !shared.take_wanted_room());
     }
 
     /// The same with threads: one is always about to sleep while the other writes. What sleeps on never ends.
@@ -206,12 +206,12 @@ mod tests {
     fn one_thread_sleeps_while_another_writes() {
         const MESSAGES: u32 = 3_000;
         let (server, offer) = End::new().unwrap();
-        let joint = Joint::new(End::of(offer).unwrap()).unwrap();
+        let shared = SharedEnd::new(End::of(offer).unwrap()).unwrap();
         thread::scope(|scope| {
             scope.spawn(|| echo(server));
             scope.spawn(|| {
                 for number in 0..MESSAGES {
-                    joint.write(&number.to_le_bytes()).unwrap();
+                    shared.write(&number.to_le_bytes()).unwrap();
                     // Often the reader has read all, and sleeps or is about to.
                     (0..number % 500).for_each(|_| std::hint::spin_loop());
                 }
@@ -219,10 +219,10 @@ mod tests {
             let mut got = Vec::new();
             let mut room = [0; 64];
             while got.len() < 4 * MESSAGES as usize {
-                let count = read(&joint, &mut room);
+                let count = read(&shared, &mut room);
                 got.extend(&room[..count]);
             }
-            joint.shut_down().unwrap();
+            shared.shut_down().unwrap();
             let numbers = got
                 .chunks(4)
                 .map(|four| u32::from_le_bytes(four.try_into().unwrap()));
@@ -235,15 +235,15 @@ mod tests {
     fn who_sleeps_hears_of_room() {
         const BYTES_SENT: usize = 20 * BYTES;
         let (server, offer) = End::new().unwrap();
-        let joint = Joint::new(End::of(offer).unwrap()).unwrap();
+        let shared = SharedEnd::new(End::of(offer).unwrap()).unwrap();
         let (hears, told) = std::sync::mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(|| echo(server));
-            let joint = &joint;
+            let shared = &shared;
             scope.spawn(move || {
                 let mut sent = 0;
                 while sent < BYTES_SENT {
-                    match joint.write(&vec![7; BYTES_SENT - sent]) {
+                    match shared.write(&vec![7; BYTES_SENT - sent]) {
                         Ok(count) => sent += count,
                         // From nobody else.
                         Err(_) => told.recv().unwrap(),
@@ -253,15 +253,15 @@ mod tests {
             let mut got = 0;
             let mut room = vec![0; 3 * BYTES / 4];
             while got < BYTES_SENT {
-                if joint.take_wanted_room() {
+                if shared.take_wanted_room() {
                     hears.send(()).unwrap();
                 }
-                match joint.read(&mut room) {
+                match shared.read(&mut room) {
                     Ok(count) => got += count,
-                    Err(_) => wait(joint),
+                    Err(_) => wait(shared),
                 }
             }
-            joint.shut_down().unwrap();
+            shared.shut_down().unwrap();
         });
     }
 }

@@ -7,7 +7,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio::task::coop::consume_budget;
 
-use crate::memory::Joint;
+use crate::memory::SharedEnd;
 
 /// Rings that are taken out of a bell at once: most often there is one.
 const RINGS: usize = 64;
@@ -15,7 +15,7 @@ const RINGS: usize = 64;
 /// A ring pair in memory.
 #[derive(Debug)]
 pub(crate) struct TaskRing {
-    ring: Joint,
+    ring: SharedEnd,
     /// Its bell, as tokio waits for it.
     bell: UnixStream,
     /// There is room again, or the server has gone.
@@ -24,7 +24,7 @@ pub(crate) struct TaskRing {
 
 impl TaskRing {
     /// It has to be called in a runtime with I/O.
-    pub fn new(ring: Joint) -> io::Result<Self> {
+    pub fn new(ring: SharedEnd) -> io::Result<Self> {
         let bell = ring.as_fd().try_clone_to_owned()?;
         Ok(Self {
             bell: UnixStream::from_std(bell.into())?,
