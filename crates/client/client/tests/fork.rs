@@ -1,6 +1,7 @@
 //! Children of a process that has a client: they must not use their parent's connections.
 #![cfg(unix)]
 
+#[cfg(feature = "near")]
 use std::time::Duration;
 
 use nuthatch_client::Client;
