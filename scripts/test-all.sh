@@ -13,6 +13,7 @@ logs=target/checks
 mkdir -p $logs
 rm -f $logs/*.status
 passed=0 failed=0 skipped=0
+failures=
 
 # Sums the result lines of cargo test, pytest and our own scripts: "PASSED FAILED SKIPPED"; nothing
 # if there is no such line.
@@ -65,6 +66,19 @@ tally() {
     fi
     echo "==> $name: $1 passed, $2 failed, $3 skipped, $(cat $logs/$name.seconds) s ($(cat $logs/$name.processor) s of processors)"
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    [ "$status" = 0 ] || failures="$failures $name"
+}
+
+# why NAME: the tests that failed, or the last lines of a check that names none. Short: it is the end of a log of which
+# often only the end is kept.
+why() {
+    plain=$logs/$1.plain
+    sed 's/\x1b\[[0-9;]*m//g' $logs/$1.log >$plain
+    {
+        grep -E -A 2 "^thread '.*panicked at" $plain | grep -v '^note: ' || :
+        grep -E '^(test .* FAILED|FAILED |ERROR |error(\[E[0-9]+\])?: |cluster: .*: failed|.*has not ended after )' $plain ||
+            grep -v '^counts: ' $plain | tail -n 3
+    } | head -n 8 | cut -c 1-160 | sed "s/^/$1: /"
 }
 
 # check NAME COMMAND...: runs it and shows what it prints.
@@ -131,5 +145,8 @@ for name in loom setup format fuzz crates portable dependencies examples clients
     tally $name
 done
 
+for name in $failures; do
+    why $name
+done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
