@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
+use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
 /// To the system, the thread or process that asks.
@@ -34,10 +35,16 @@ pub fn pin_to(cores: &[usize]) -> Result<(), String> {
     sched_setaffinity(CALLER, &set).map_err(|error| format!("cannot pin to {cores:?}: {error}"))
 }
 
-/// CPU time of a process, user and system, over all its threads that are alive. To the
-/// nanosecond, where the tick counts of `/proc/PID/stat` are too coarse for a short run.
+/// CPU time of a process, user and system, with that of threads that have ended. To the nanosecond, where the tick counts of
+/// `/proc/PID/stat` are too coarse for a short run.
 pub fn cpu_time(pid: u32) -> Result<Duration, String> {
-    Ok(Duration::from_nanos(thread_times(pid)?.iter().sum()))
+    // To the system, 0 is the caller, and a negative number no process.
+    let number = i32::try_from(pid).ok().filter(|&number| number > 0);
+    let number = number.ok_or_else(|| format!("{pid} is no process"))?;
+    let clock = clock_getcpuclockid(Pid::from_raw(number));
+    let time = clock.and_then(clock_gettime);
+    time.map(Duration::from)
+        .map_err(|error| format!("CPU time of process {pid}: {error}"))
 }
 
 /// Threads of a process that have had at least a tenth of its CPU time.

@@ -158,7 +158,7 @@ fn one_round(way: &Way, processes: usize, task: &Task) -> Result<Round, NotRun> 
         let after = way.server.map(os::cpu_time).transpose()?;
         let used = before
             .zip(after)
-            .map(|(before, after)| (after - before).as_secs_f64());
+            .map(|(before, after)| after.saturating_sub(before).as_secs_f64());
         Ok((found, used))
     };
     let mut measured = measured;
