@@ -33,6 +33,17 @@ macro_rules! batches {
             deleted
         }
 
+        /// Carries out meta commands of the caller's own. All servers are asked at once; commands of one key are carried out in
+        /// their order, unless a server fails meanwhile. The near cache and the memory of a server (`shm://`) answer none of them.
+        pub $($async)? fn commands(&self, commands: &[Command<'_>]) -> Many<Answer> {
+            let answers = self.batch(commands, Known::nothing(commands.len()), |place, key| {
+                meta::operation(key, &commands[place])
+            })$($wait)*;
+            let changes = commands.iter().filter(|command| !command.is_read);
+            changes.for_each(|command| self.pool.near.forget(command.key));
+            answers
+        }
+
         $($async)? fn batch<'a, K: AsRef<[u8]>, T: Clone + Default>(
             &self,
             keys: &'a [K],

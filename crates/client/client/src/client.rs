@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::key::Key;
 use crate::lease::{Compute, ComputeError, Leased, OnDrop, Pauses};
 use crate::many::{Known, Many, Parts};
+use crate::meta::{self, Answer, Command};
 use crate::operation::{self, Item, Lease, Local, Operation, Outcome};
 use crate::pool::Pool;
 use crate::wire::Mode;

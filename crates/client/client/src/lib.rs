@@ -46,6 +46,7 @@ mod lifetime;
 mod link;
 mod many;
 mod memory;
+pub mod meta;
 mod names;
 mod near;
 mod operation;

@@ -67,12 +67,20 @@ pub(crate) struct Details {
     pub stale: bool,
     /// Another client is to renew the item.
     pub taken: bool,
+    /// Bytes of the value.
+    pub size: Option<usize>,
+    /// It had been read before.
+    pub is_read_before: bool,
+    /// The time since it was used last.
+    pub idle: Option<Duration>,
 }
 
 /// How long an item has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub enum Left {
+    /// It has no end.
     Forever,
+    /// So long, in whole seconds.
     Time(Duration),
 }
 
@@ -187,6 +195,9 @@ fn details(flags: &[u8]) -> Option<Details> {
             b'W' => details.won = true,
             b'X' => details.stale = true,
             b'Z' => details.taken = true,
+            b's' => details.size = Some(number(token)?),
+            b'h' => details.is_read_before = token == b"1",
+            b'l' => details.idle = Some(Duration::from_secs(number(token)?)),
             _ => {}
         }
     }
@@ -292,7 +303,7 @@ mod tests {
 
     #[test]
     fn details_are_read_and_unknown_ones_passed_over() {
-        let reply = parsed("VA 1 f7 c99 t-1 Oab kkey s1 h0 W X Z y\r\nv\r\n");
+        let reply = parsed("VA 1 f7 c99 t-1 Oab kkey s1 h1 l9 W X Z y\r\nv\r\n");
         let all = Details {
             flags: 7,
             cas: Some(99),
@@ -301,6 +312,9 @@ mod tests {
             won: true,
             stale: true,
             taken: true,
+            size: Some(1),
+            is_read_before: true,
+            idle: Some(Duration::from_secs(9)),
         };
         assert_eq!(reply.details, all);
         let left = parsed("HD t5\r\n").details.left;

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::command::{Command, Verb};
 use crate::key::Key;
 
 /// A request.
@@ -30,6 +31,8 @@ pub(crate) enum Request<'a> {
         delta: u64,
         is_down: bool,
     },
+    /// A meta command of the caller's own.
+    Meta(Command<'a>, Key<'a>),
     /// Asks for a reply, and nothing else.
     Nothing,
     /// Removes all items, after so many seconds.
@@ -115,6 +118,7 @@ impl Request<'_> {
                 );
                 end(out, opaque);
             }
+            Self::Meta(command, key) => meta(out, &command, key, opaque),
             Self::Nothing => out.extend_from_slice(b"mn\r\n"),
             Self::Flush { delay: 0 } => out.extend_from_slice(b"flush_all\r\n"),
             Self::Flush { delay } => text(out, format_args!("flush_all {delay}\r\n")),
@@ -166,6 +170,7 @@ impl Request<'_> {
     pub fn value_length(&self) -> usize {
         match self {
             Self::Store { value, .. } => value.len(),
+            Self::Meta(command, _) => command.value.len(),
             _ => 0,
         }
     }
@@ -186,6 +191,7 @@ impl Request<'_> {
     pub fn is_read(&self) -> bool {
         match self {
             Self::Get { want, .. } => want.vivify.is_none() && want.recache.is_none(),
+            Self::Meta(command, _) => command.is_read,
             Self::Nothing | Self::Version | Self::Stats { .. } => true,
             _ => false,
         }
@@ -215,6 +221,20 @@ fn get(out: &mut Vec<u8>, key: Key<'_>, want: Want, opaque: u16) {
     end(out, opaque);
 }
 
+fn meta(out: &mut Vec<u8>, command: &Command<'_>, key: Key<'_>, opaque: u16) {
+    begin(out, command.verb.word(), key);
+    if command.verb == Verb::Set {
+        text(out, format_args!(" {}", command.value.len()));
+    }
+    key.write_flag(out);
+    out.extend_from_slice(command.flags.written());
+    end(out, opaque);
+    if command.verb == Verb::Set {
+        out.extend_from_slice(command.value);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
 fn begin(out: &mut Vec<u8>, command: &[u8], key: Key<'_>) {
     out.extend_from_slice(command);
     key.write(out);
@@ -230,6 +250,7 @@ fn text(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::command::Flags;
     use super::*;
 
     fn written(request: Request<'_>) -> String {
@@ -286,6 +307,36 @@ mod tests {
         assert!(store(Mode::Add, 0, 0, None).contains(" ME "));
         assert!(store(Mode::Replace, 0, 0, None).contains(" MR "));
         assert!(store(Mode::Prepend, 0, 0, None).contains(" MP "));
+    }
+
+    #[test]
+    fn commands_of_the_caller_have_their_flags_as_they_are() {
+        let command = |verb, flags: &Flags, value| {
+            let command = Command {
+                verb,
+                key: b"a b",
+                flags,
+                value,
+                is_read: false,
+            };
+            written(Request::Meta(command, Key::new(b"a b").unwrap()))
+        };
+        assert_eq!(
+            command(Verb::Get, Flags::default().bare("vt").number('N', 30), b""),
+            "mg YSBi b v t N30 O1f\r\n"
+        );
+        assert_eq!(
+            command(Verb::Delete, &Flags::default(), b""),
+            "md YSBi b O1f\r\n"
+        );
+        assert_eq!(
+            command(Verb::Arithmetic, Flags::default().mode('D'), b""),
+            "ma YSBi b MD O1f\r\n"
+        );
+        assert_eq!(
+            command(Verb::Set, Flags::default().bare("c"), b"value"),
+            "ms YSBi 5 b c O1f\r\nvalue\r\n"
+        );
     }
 
     #[test]
