@@ -77,6 +77,7 @@ impl EngineFlags for Papers {
             has_size_classes: name.has_size_classes(),
             gains_by_large_batches: name.has_server_threads(),
             lines: settings.lines(),
+            holds_copies: false,
             build: Box::new(move || EngineName::build(&settings)),
             flag,
         })

@@ -69,6 +69,7 @@ trait DynEngine: Inspect + Audit + Send + Sync {
     fn number_from(&self, least: u64);
     fn next_number(&self) -> u64;
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
+    fn holds_copies(&self) -> bool;
     fn item_size_max(&self) -> usize;
     fn key_len_max(&self) -> usize;
     fn evicts(&self) -> bool;
@@ -113,6 +114,10 @@ impl<E: Engine> DynEngine for E {
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         Engine::set_memory_limit(self, bytes)
+    }
+
+    fn holds_copies(&self) -> bool {
+        Engine::holds_copies(self)
     }
 
     fn item_size_max(&self) -> usize {
@@ -177,6 +182,10 @@ impl Engine for AnyEngine {
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         inside(|| self.0.set_memory_limit(bytes))
+    }
+
+    fn holds_copies(&self) -> bool {
+        inside(|| self.0.holds_copies())
     }
 
     fn item_size_max(&self) -> usize {

@@ -64,6 +64,11 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
     /// and by stores, whose memory makes room for itself. The error gives the possible limits.
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
 
+    /// True if the items are copies of others': they are neither saved nor taken from another server.
+    fn holds_copies(&self) -> bool {
+        false
+    }
+
     /// The largest item (header, key and value), in bytes.
     fn item_size_max(&self) -> usize;
 

@@ -59,6 +59,16 @@ pub enum Reply {
     TooLarge,
     /// No memory, even after all evictions that are allowed. Nothing changed.
     OutOfMemory,
+    /// Who has the item does not answer, in an engine that asks others. A change may have been made, or may still be.
+    Unavailable,
+}
+
+impl Reply {
+    /// True if the request failed, for whatever reason that is not in the item: the client is told of an error.
+    #[inline(always)]
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::TooLarge | Self::OutOfMemory | Self::Unavailable)
+    }
 }
 
 /// The receiver of a batch's replies. The engine calls it in request order: for each request either `done`, or `begin`

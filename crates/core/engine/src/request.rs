@@ -149,6 +149,9 @@ pub struct Read {
     pub bump: bool,
     /// Whether the caller needs [`Item::idle`](crate::Item): some engines have to look it up.
     pub idle: bool,
+    /// Whether the caller needs more of an item than its value and its flags. An engine that holds copies of others' items
+    /// asks for them then.
+    pub details: bool,
 }
 
 impl Default for Read {
@@ -164,6 +167,7 @@ impl Default for Read {
             may_win: false,
             bump: true,
             idle: false,
+            details: true,
         }
     }
 }

@@ -144,6 +144,8 @@ fn take<E: Engine, R: Read>(
                 next.note(record.cas);
                 let key = file.head.key_of(record.key);
                 match store(present, age, record) {
+                    // A successor that is a near cache takes the sockets alone.
+                    Some(_) if engine.holds_copies() => {}
                     Some(_) if key.len() > engine.key_len_max() => summary.left_out.too_large += 1,
                     Some(store) => stores.push((key, store)),
                     None => summary.left_out.expired += 1,

@@ -32,6 +32,7 @@ const PEEK: Read = Read {
     may_win: false,
     bump: false,
     idle: false,
+    details: true,
 };
 
 impl World {

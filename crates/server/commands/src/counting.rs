@@ -267,7 +267,9 @@ impl<'r> Request<'r> {
 
     #[inline(always)]
     fn count_failure(&self, counters: &WorkerCounters) {
-        if let Outcome::Reply(reply @ (Reply::TooLarge | Reply::OutOfMemory)) = self.outcome {
+        if let Outcome::Reply(reply) = self.outcome
+            && reply.is_failure()
+        {
             counters.count_failure(reply);
         }
     }

@@ -50,4 +50,7 @@ impl Error {
     pub const TOO_LARGE: Error = Error::Server("object too large for cache");
     /// A value that finds no memory now.
     pub const OUT_OF_MEMORY: Error = Error::Server("out of memory storing object");
+    /// A change of an item whose server does not answer.
+    pub const UNAVAILABLE: Error =
+        Error::Server("the server behind this cache that has the key does not answer");
 }

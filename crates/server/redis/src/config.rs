@@ -4,12 +4,12 @@ use nuthatch_channels::tracking;
 use nuthatch_commands::context::Context;
 use nuthatch_commands::turn::Turn;
 use nuthatch_engine::Engine;
-use nuthatch_engine::namespace::DATABASES;
 use nuthatch_resp::{Config, Error, Glob, Values, Writer, bytes, hard_limit, integer};
 use nuthatch_settings::administration::Action;
 use nuthatch_settings::key_events::KeyEvents;
 
 use crate::phase::Phase;
+use crate::transfer::databases;
 
 /// Executes `command`.
 pub fn command(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase, command: Config<'_>) {
@@ -54,7 +54,7 @@ fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
     let memory = shared.engine.stats().memory_limit;
     let mut settings = vec![
         ("appendonly", "no".into()),
-        ("databases", DATABASES.to_string()),
+        ("databases", databases(&shared.config).to_string()),
         ("maxclients", shared.live.load().connections_max.to_string()),
         ("maxmemory", memory.to_string()),
         ("maxmemory-policy", policy.into()),

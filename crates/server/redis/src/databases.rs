@@ -28,7 +28,7 @@ pub fn command(
 
 /// SELECT.
 fn select(cx: &mut Context<'_, '_>, phase: &mut Phase, number: i64) -> Result<(), Error<'static>> {
-    let database = numbered(number).ok_or(Error::DATABASE)?;
+    let database = numbered(&cx.shared.config, number).ok_or(Error::DATABASE)?;
     phase.database = database as u8;
     if !cx.in_script {
         cx.info.set_database(phase.database);
@@ -38,7 +38,8 @@ fn select(cx: &mut Context<'_, '_>, phase: &mut Phase, number: i64) -> Result<()
 
 /// SWAPDB.
 fn swap(cx: &mut Context<'_, '_>, one: i64, other: i64) -> Result<(), Error<'static>> {
-    let (Some(one), Some(other)) = (numbered(one), numbered(other)) else {
+    let config = &cx.shared.config;
+    let (Some(one), Some(other)) = (numbered(config, one), numbered(config, other)) else {
         return Err(Error::DATABASE);
     };
     if one == other {
@@ -68,6 +69,11 @@ fn flush(cx: &mut Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
     cx.counters.cmd_flush.bump();
     if !cx.may(Action::Flush) {
         return Err(Error::FLUSH_FORBIDDEN);
+    }
+    if cx.shared.config.has_one_database {
+        busy::check(cx)?;
+        cx.flush(cx.now);
+        return Ok(());
     }
     // No other worker waits for a change of nothing.
     if cx.shared.databases.is_unused(database.into()) {

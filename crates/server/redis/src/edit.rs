@@ -163,7 +163,7 @@ impl Draft {
         let reply = cx.commit(key, self.new, &store, Kind::Change(Change::Store));
         match reply {
             Reply::Stored(_) => Ok(Some(self.new_len)),
-            Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),
+            reply if reply.is_failure() => Err(failure(&reply)),
             _ => Ok(None),
         }
     }

@@ -36,7 +36,7 @@ pub fn command(
             carry(cx, turn, phase, Ok(rename));
         }
         ValueCommand::Copy(copying) => {
-            let copy = Transfer::copy(phase.database.into(), &copying);
+            let copy = Transfer::copy(&cx.shared.config, phase.database.into(), &copying);
             carry(cx, turn, phase, copy);
         }
         ValueCommand::Dump { key } => dump::dump(cx, turn, phase, key),
@@ -45,7 +45,8 @@ pub fn command(
             status(turn, phase, outcome);
         }
         ValueCommand::Move { key, database } => {
-            let to_there = Transfer::to_database(phase.database.into(), key, database);
+            let to_there =
+                Transfer::to_database(&cx.shared.config, phase.database.into(), key, database);
             carry(cx, turn, phase, to_there);
         }
         other => debug_assert!(false, "{other:?} is executed elsewhere"),

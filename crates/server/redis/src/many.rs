@@ -329,7 +329,7 @@ impl Replies<AnyValue> for Tally<'_> {
         let request = counting::Request::replied(name, value_len, &reply);
         self.counts.count(counted(self.progress.verb), request);
         match reply {
-            Reply::TooLarge | Reply::OutOfMemory => {
+            reply if reply.is_failure() => {
                 self.progress.failed.get_or_insert(failure(&reply));
             }
             Reply::Removed | Reply::Found(_) => self.progress.tally += 1,

@@ -151,7 +151,7 @@ fn commit(
     }
     let reply = cx.commit(key, value, store, STORE);
     match reply {
-        Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),
+        reply if reply.is_failure() => Err(failure(&reply)),
         _ => Ok(reply),
     }
 }

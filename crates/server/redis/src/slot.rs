@@ -99,7 +99,7 @@ impl<'a> Slot<'a> {
         let reply = ask(cx, key, op, Kind::Change(Change::Store));
         match reply {
             Reply::Removed | Reply::Stored(_) | Reply::Found(_) => Ok(true),
-            Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),
+            reply if reply.is_failure() => Err(failure(&reply)),
             _ => Ok(false),
         }
     }

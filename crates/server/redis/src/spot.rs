@@ -334,7 +334,7 @@ pub fn change<'v, T>(
         let reply = ask(cx, key, op, kind);
         match reply {
             Reply::Stored(_) | Reply::Number(..) => return Ok(change.answer),
-            Reply::TooLarge | Reply::OutOfMemory => return Err(failure(&reply)),
+            reply if reply.is_failure() => return Err(failure(&reply)),
             // Another client changed it, added it, or removed it.
             _ => {}
         }

@@ -11,6 +11,7 @@ use nuthatch_commands::work::Work;
 use nuthatch_engine::namespace::{DATABASES, Namespace};
 use nuthatch_engine::{Condition, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_resp::{Copying, Error};
+use nuthatch_settings::config::Config;
 use nuthatch_state::changes::Naming;
 use nuthatch_state::isolation::Isolation;
 use nuthatch_state::key_events::Event;
@@ -18,9 +19,19 @@ use nuthatch_state::key_events::Event;
 use crate::edit::{CUT_ATTEMPTS, LONG, STEP};
 use crate::spot::{ATTEMPTS, Content, Found, ask, find, look};
 
-/// The database with this number.
-pub fn numbered(number: i64) -> Option<usize> {
-    usize::try_from(number).ok().filter(|&it| it < DATABASES)
+/// How many databases this server has.
+pub fn databases(config: &Config) -> usize {
+    if config.has_one_database {
+        1
+    } else {
+        DATABASES
+    }
+}
+
+/// The database with this number, if the server has it.
+pub fn numbered(config: &Config, number: i64) -> Option<usize> {
+    let number = usize::try_from(number).ok();
+    number.filter(|&it| it < databases(config))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,11 +98,15 @@ impl Transfer {
     }
 
     /// COPY.
-    pub fn copy(own: usize, copying: &Copying<'_>) -> Result<Self, Error<'static>> {
+    pub fn copy(
+        config: &Config,
+        own: usize,
+        copying: &Copying<'_>,
+    ) -> Result<Self, Error<'static>> {
         let mut copy = Self::new(Verb::Copy, own, copying.key, copying.to);
         copy.replace = copying.replace;
         if let Some(number) = copying.database {
-            copy.databases[1] = numbered(number).ok_or(Error::DATABASE)?;
+            copy.databases[1] = numbered(config, number).ok_or(Error::DATABASE)?;
         }
         match copy.goes_nowhere() {
             true => Err(Error::SAME_OBJECT),
@@ -100,9 +115,14 @@ impl Transfer {
     }
 
     /// MOVE.
-    pub fn to_database(own: usize, key: &[u8], number: i64) -> Result<Self, Error<'static>> {
+    pub fn to_database(
+        config: &Config,
+        own: usize,
+        key: &[u8],
+        number: i64,
+    ) -> Result<Self, Error<'static>> {
         let mut to_there = Self::new(Verb::Move, own, key, key);
-        to_there.databases[1] = numbered(number).ok_or(Error::DATABASE)?;
+        to_there.databases[1] = numbered(config, number).ok_or(Error::DATABASE)?;
         match to_there.goes_nowhere() {
             true => Err(Error::SAME_OBJECT),
             false => Ok(to_there),
@@ -304,7 +324,7 @@ fn put(
     };
     match reply {
         Reply::Stored(_) => Ok(true),
-        Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),
+        reply if reply.is_failure() => Err(failure(&reply)),
         _ => Ok(false),
     }
 }

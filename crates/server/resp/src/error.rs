@@ -96,6 +96,9 @@ impl Error<'static> {
     /// A value that finds no memory now.
     pub const OUT_OF_MEMORY: Self =
         Error::Words("OOM command not allowed when used memory > 'maxmemory'.");
+    /// A change of an item whose server does not answer.
+    pub const UNAVAILABLE: Self =
+        Error::Words("ERR the server behind this cache that has the key does not answer");
     /// Options that contradict each other, or do not exist.
     pub const SYNTAX: Self = Error::Words("ERR syntax error");
     /// Not a number, or too large a one.

@@ -38,6 +38,8 @@ settings! {
         /// After a panic the server saves what it can. If that makes no progress for this long, because a lock of the
         /// engine is held for ever, the process ends.
         failure_patience: Duration = Duration::from_secs(300);
+        /// Redis' clients have database 0 alone.
+        has_one_database: bool = false;
         /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
         port_file: Option<PathBuf> = None;
         /// The engine's settings: lines that `stats settings` shows behind its own.

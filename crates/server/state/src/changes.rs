@@ -158,7 +158,8 @@ impl<'t> Changes<'t> {
                 | Reply::Exists
                 | Reply::NotNumeric
                 | Reply::TooLarge
-                | Reply::OutOfMemory,
+                | Reply::OutOfMemory
+                | Reply::Unavailable,
             ) => {}
             _ if self.tracking.is_some() => self.changed.push(index),
             _ => {}

@@ -240,6 +240,7 @@ fn unpack_read(packed: &mut Packed) -> Read {
         may_win,
         bump,
         idle,
+        details: true,
         touch: touch.then(|| expiry_of_tick((ticks >> 32) as u32)),
         vivify: vivify.then(|| expiry_of_tick(ticks as u32)),
         recache_below: packed.option().map(|below| below as u32),
@@ -569,7 +570,8 @@ impl<'a> ServerReply<'a> {
                     Reply::Created(number, item) => (CREATED, item, *number),
                     Reply::NotNumeric => (NOT_NUMERIC, &none, 0),
                     Reply::TooLarge => (TOO_LARGE, &none, 0),
-                    Reply::OutOfMemory => (OUT_OF_MEMORY, &none, 0),
+                    // No server of the store says the latter.
+                    Reply::OutOfMemory | Reply::Unavailable => (OUT_OF_MEMORY, &none, 0),
                 };
                 (kind, item, *known, number, b"")
             }

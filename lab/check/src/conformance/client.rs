@@ -28,6 +28,7 @@ pub(super) const PEEK: Read = Read {
     vivify: None,
     recache_below: None,
     unless_cas: None,
+    details: true,
     touch_if: TouchIf::Always,
     new_cas: None,
     may_win: false,

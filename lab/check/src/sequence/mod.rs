@@ -334,6 +334,7 @@ impl ResolvedOp {
             OpSpec::Set(_) => Op::Store(Store::set(&self.value)),
             OpSpec::Read(read) => Op::Read(Read {
                 value: read.value,
+                details: true,
                 touch: read.touch.map(at),
                 vivify: read.vivify.map(at),
                 recache_below: read.recache_below.map(u32::from),

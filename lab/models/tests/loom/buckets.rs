@@ -240,6 +240,7 @@ fn readers_that_mark_one_element_lose_no_mark() {
         may_win: true,
         bump: true,
         idle: false,
+        details: true,
     };
     let touch = Read {
         touch: Some(Expiry::At(Time(500))),

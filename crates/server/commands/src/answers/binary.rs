@@ -103,6 +103,9 @@ impl Format {
         reply: &Reply,
     ) {
         let (head, (_, quiet)) = (self.head, self.head.opcode.loud());
+        if *reply == Reply::Unavailable {
+            return encode::error(out, head, Status::Unavailable);
+        }
         let Reply::Found(item) = reply else {
             return match (quiet, head.opcode.repeats_key()) {
                 (true, _) => {}
@@ -118,6 +121,7 @@ impl Format {
             Reply::Removed if self.head.opcode.loud().1 => {}
             Reply::Removed => encode::done(out, self.head, 0),
             Reply::Exists => encode::error(out, self.head, Status::Exists),
+            Reply::Unavailable => encode::error(out, self.head, Status::Unavailable),
             _ => encode::error(out, self.head, Status::NotFound),
         }
     }
@@ -131,6 +135,7 @@ impl Format {
             }
             Reply::NotNumeric => encode::error(out, self.head, Status::NonNumeric),
             Reply::Exists => encode::error(out, self.head, Status::Exists),
+            Reply::Unavailable => encode::error(out, self.head, Status::Unavailable),
             Reply::TooLarge | Reply::OutOfMemory => {
                 encode::error(out, self.head, Status::OutOfMemory);
             }
@@ -148,6 +153,7 @@ pub fn answer_store(out: &mut Vec<u8>, head: Head, quiet: bool, reply: &Reply) {
         (Reply::NotFound, _) | (Reply::NotStored, Opcode::REPLACE) => Status::NotFound,
         (Reply::TooLarge, Opcode::SET | Opcode::ADD | Opcode::REPLACE) => Status::TooLarge,
         (Reply::OutOfMemory, _) => Status::OutOfMemory,
+        (Reply::Unavailable, _) => Status::Unavailable,
         // An append that makes a value too large gets memcached's answer.
         _ => Status::NotStored,
     };

@@ -63,7 +63,7 @@ impl Answers for Format {
 pub fn insert_status(reply: &Reply) -> Status {
     match reply {
         Reply::TooLarge => Status::TooLarge,
-        Reply::OutOfMemory => Status::OutOfMemory,
+        Reply::OutOfMemory | Reply::Unavailable => Status::OutOfMemory,
         // A set without conditions has no other outcome.
         _ => Status::Done,
     }

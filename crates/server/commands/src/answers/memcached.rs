@@ -135,28 +135,14 @@ impl Answers for Format {
                 let metas = context.metas;
                 return self.meta_done(out, context, index, &metas[meta as usize], reply);
             }
-            Verb::Touch => {
-                if !self.noreply {
-                    out.extend_from_slice(match reply {
-                        Reply::Found(_) => encode::TOUCHED,
-                        _ => encode::NOT_FOUND,
-                    });
-                }
-            }
+            Verb::Touch => answer_plain(out, self.noreply, reply, encode::TOUCHED),
             Verb::Store(format) => {
                 answer_store(out, self.noreply, reply);
-                if format == StoreKind::Set && is_failure(reply) {
+                if format == StoreKind::Set && is_refused(reply) {
                     old = OldValue::Goes;
                 }
             }
-            Verb::Delete => {
-                if !self.noreply {
-                    out.extend_from_slice(match reply {
-                        Reply::Removed => encode::DELETED,
-                        _ => encode::NOT_FOUND,
-                    });
-                }
-            }
+            Verb::Delete => answer_plain(out, self.noreply, reply, encode::DELETED),
             Verb::Delta { .. } => answer_delta(out, self.noreply, reply),
         }
         self.say_after(out);
@@ -225,7 +211,7 @@ impl Format {
                 reply,
             ),
         }
-        if meta.verb == (AnsweredVerb::Store { plain_set: true }) && is_failure(reply) {
+        if meta.verb == (AnsweredVerb::Store { plain_set: true }) && is_refused(reply) {
             old = OldValue::Goes;
         }
         self.say_after(out);
@@ -233,15 +219,26 @@ impl Format {
     }
 }
 
-/// True if a store failed for its size or for want of memory.
-fn is_failure(reply: &Reply) -> bool {
+/// True if a store failed for its size or for want of memory: the old value goes.
+fn is_refused(reply: &Reply) -> bool {
     matches!(reply, Reply::TooLarge | Reply::OutOfMemory)
+}
+
+/// Answers touch and delete, by these words if the item was found.
+fn answer_plain(out: &mut Vec<u8>, noreply: bool, reply: &Reply, done: &[u8]) {
+    match reply {
+        _ if noreply => {}
+        Reply::Found(_) | Reply::Removed => out.extend_from_slice(done),
+        Reply::Unavailable => encode::error(out, Error::UNAVAILABLE),
+        _ => out.extend_from_slice(encode::NOT_FOUND),
+    }
 }
 
 /// The error of a failed store.
 pub fn failure(reply: &Reply) -> Error {
     match reply {
         Reply::TooLarge => Error::TOO_LARGE,
+        Reply::Unavailable => Error::UNAVAILABLE,
         _ => Error::OUT_OF_MEMORY,
     }
 }
@@ -252,7 +249,7 @@ pub fn answer_store(out: &mut Vec<u8>, noreply: bool, reply: &Reply) {
         Reply::Stored(_) => encode::STORED,
         Reply::Exists => encode::EXISTS,
         Reply::NotFound => encode::NOT_FOUND,
-        Reply::TooLarge | Reply::OutOfMemory => {
+        reply if reply.is_failure() => {
             let error = failure(reply);
             if !noreply {
                 encode::error(out, error);
@@ -277,6 +274,7 @@ fn answer_delta(out: &mut Vec<u8>, noreply: bool, reply: &Reply) {
         Reply::TooLarge | Reply::OutOfMemory => {
             encode::error(out, Error::Server("out of memory"));
         }
+        Reply::Unavailable => encode::error(out, Error::UNAVAILABLE),
         _ => out.extend_from_slice(encode::NOT_FOUND),
     }
 }
@@ -302,7 +300,7 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
         Reply::Exists => (MetaStatus::Exists, MetaItem::default()),
         Reply::NotStored => (MetaStatus::NotStored, MetaItem::default()),
         Reply::NotNumeric => return encode::error(out, Error::NON_NUMERIC),
-        Reply::TooLarge | Reply::OutOfMemory => {
+        Reply::TooLarge | Reply::OutOfMemory | Reply::Unavailable => {
             return encode::error(out, failure(reply));
         }
     };

@@ -106,7 +106,7 @@ impl Answers for Format {
         reply: &Reply,
     ) -> OldValue {
         let mut writer = Writer::new(out, self.version);
-        if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
+        if reply.is_failure() {
             writer.error(&failure(reply));
             return OldValue::AsReplied;
         }
@@ -149,6 +149,7 @@ impl Answers for Format {
 pub fn failure(reply: &Reply) -> Error<'static> {
     match reply {
         Reply::TooLarge => Error::TOO_LARGE,
+        Reply::Unavailable => Error::UNAVAILABLE,
         _ => Error::OUT_OF_MEMORY,
     }
 }

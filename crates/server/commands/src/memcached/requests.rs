@@ -270,6 +270,7 @@ fn set_may_be_refused(cx: &Context<'_, '_>, command: &Store<'_>) -> bool {
 fn meta<'a>(cx: &mut Context<'_, 'a>, turn: &mut Turn, command: &Meta<'a>) {
     let flags = &command.flags;
     let expiry_of = |exptime: Option<Exptime>| exptime.map(|exptime| cx.expiry(exptime.0));
+    let (idle, details) = asked(flags);
     let op = match command.verb {
         MetaVerb::Get => Op::Read(Read {
             value: flags.value,
@@ -286,7 +287,8 @@ fn meta<'a>(cx: &mut Context<'_, 'a>, turn: &mut Turn, command: &Meta<'a>) {
             new_cas: flags.new_cas,
             may_win: true,
             bump: !flags.no_bump,
-            idle: flags.raw.iter().any(|word| word.starts_with(b"l")),
+            idle,
+            details,
         }),
         MetaVerb::Delete => Op::Remove(removal(flags, expiry_of(flags.ttl))),
         MetaVerb::Arithmetic => Op::Delta(Delta {
@@ -310,6 +312,19 @@ fn meta<'a>(cx: &mut Context<'_, 'a>, turn: &mut Turn, command: &Meta<'a>) {
     };
     let verb = AnsweredVerb::Other(command.verb);
     push_meta(cx, turn, command.key, flags, verb, op);
+}
+
+/// Whether an answer tells the time since the last use, and whether it tells of more than the value and its flags.
+fn asked(flags: &MetaFlags<'_>) -> (bool, bool) {
+    let (mut idle, mut details) = (false, false);
+    for word in flags.raw.iter() {
+        match word.first() {
+            Some(b'l') => (idle, details) = (true, true),
+            Some(b'c' | b'h' | b't') => details = true,
+            _ => {}
+        }
+    }
+    (idle, details)
 }
 
 fn removal(flags: &MetaFlags<'_>, expiry: Option<Expiry>) -> Removal {

@@ -140,6 +140,8 @@ pub enum Status {
     Unknown = 0x81,
     /// The value finds no memory now.
     OutOfMemory = 0x82,
+    /// Who has the item does not answer.
+    Unavailable = 0x86,
 }
 
 impl Status {
@@ -156,6 +158,7 @@ impl Status {
             Self::Unauthenticated => "Auth failure.",
             Self::Unknown => "Unknown command",
             Self::OutOfMemory => "Out of memory allocating item",
+            Self::Unavailable => "Temporary failure",
         }
     }
 }

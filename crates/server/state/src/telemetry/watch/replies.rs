@@ -220,6 +220,7 @@ impl<R> WatchedReplies<'_, '_, R> {
             Reply::NotFound | Reply::Miss => ("not_found", None),
             Reply::TooLarge => ("too_large", None),
             Reply::OutOfMemory => ("no_memory", None),
+            Reply::Unavailable => ("unavailable", None),
             Reply::NotStored | Reply::NotNumeric | Reply::Removed => ("not_stored", None),
         };
         let ttl = item.map_or(0, |item| self.seconds_left(item.expiry));
@@ -244,7 +245,7 @@ impl<R> WatchedReplies<'_, '_, R> {
                     (StoreMode::Prepend, _) => "prepend",
                 };
                 let len = match reply {
-                    Reply::TooLarge | Reply::OutOfMemory => None,
+                    reply if reply.is_failure() => None,
                     _ => Some(item.map_or(store.value.len(), |item| item.value_len)),
                 };
                 self.store(index, status, command, len, ttl);
