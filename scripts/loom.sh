@@ -1,7 +1,7 @@
 #!/bin/sh
 # Explores the models of the version stripes, of messages, waiting and leases, of the distributed store's sessions and
-# servers, of the engines, of shared flow caches, and of threads that share a client's connection: all interleavings and
-# all values that relaxed loads may return, of two or three threads.
+# servers, of the engines, of shared flow caches, of threads that share a client's connection, and of a near cache of other
+# servers: all interleavings and all values that relaxed loads may return, of two or three threads.
 #
 # Cost on two cores: half a minute to build (once), and a minute to run, unless all of it passed before and nothing has
 # changed since (scripts/test-once.sh). Models of whole operations are bounded to 1 to 3 preemptions each (the number
@@ -15,5 +15,5 @@ export RUSTFLAGS="--cfg loom ${RUSTFLAGS:-}"
 # A build of its own, so that the usual one is not thrown away.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 # A failure hides no other.
-cargo test --profile loom --no-fail-fast -p nuthatch-base -p nuthatch-models -p nuthatch-flow -p nuthatch-cluster -p nuthatch-client --test 'loom*' \
+cargo test --profile loom --no-fail-fast -p nuthatch-base -p nuthatch-models -p nuthatch-flow -p nuthatch-cluster -p nuthatch-client -p nuthatch-upstream --test 'loom*' \
     --config "target.'cfg(all())'.runner = ['$PWD/scripts/test-once.sh', '--']" -- "$@"

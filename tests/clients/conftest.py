@@ -22,7 +22,7 @@ LONGEST_KEY = 250 if ENGINE in ("cphash", "cphash-single", "lockhash") else 64 <
 SERVER = (NUTHATCH,) if ENGINE == "cuckoo" else IN_LAB
 
 # In what these try, no engine has a part: the program that people have is enough.
-WITHOUT_ENGINES = "clock confined descriptors guesses odd_lines ping prometheus readme security sysevents top udp watch".split()
+WITHOUT_ENGINES = "clock confined descriptors guesses odd_lines ping prometheus readme security sysevents top udp upstream watch".split()
 collect_ignore = [] if ENGINE == "cuckoo" else [f"test_{name}.py" for name in WITHOUT_ENGINES]
 
 

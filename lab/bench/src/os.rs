@@ -38,13 +38,10 @@ pub fn pin_to(cores: &[usize]) -> Result<(), String> {
 /// CPU time of a process, user and system, with that of threads that have ended. To the nanosecond, where the tick counts of
 /// `/proc/PID/stat` are too coarse for a short run.
 pub fn cpu_time(pid: u32) -> Result<Duration, String> {
-    // To the system, 0 is the caller, and a negative number no process.
-    let number = i32::try_from(pid).ok().filter(|&number| number > 0);
-    let number = number.ok_or_else(|| format!("{pid} is no process"))?;
-    let clock = clock_getcpuclockid(Pid::from_raw(number));
-    let time = clock.and_then(clock_gettime);
-    time.map(Duration::from)
-        .map_err(|error| format!("CPU time of process {pid}: {error}"))
+    // No process has the largest of these numbers.
+    let clock = clock_getcpuclockid(Pid::from_raw(pid.min(1 << 22) as i32));
+    let time = clock.and_then(clock_gettime).map(Duration::from);
+    time.map_err(|error| format!("CPU time of process {pid}: {error}"))
 }
 
 /// Threads of a process that have had at least a tenth of its CPU time.

@@ -556,3 +556,42 @@ async fn tasks_read_without_asking_and_notice_the_end() {
         assert_eq!(client.get("k").await, Ok(Some(b"w".to_vec())));
     }
 }
+
+/// A server whose items are copies of another's: what is not there is asked for, once, and is read from memory then.
+#[test]
+fn a_sidecar_is_asked_for_what_its_memory_lacks() {
+    let behind = Server::nuthatch("");
+    let upstream = format!("--upstream tcp://{}", behind.place());
+    for lifetime in ["3600000", "1"] {
+        let flags = format!("{upstream} --upstream-lifetime {lifetime}");
+        for sidecar in [Server::shared(&flags), Server::ringless(&flags)] {
+            let sidecar = sidecar.expect("Linux");
+            let client = Client::connect(&sidecar.address()).unwrap();
+            let origin = Client::connect(&behind.address()).unwrap();
+            origin.set("there", "1", MINUTE).unwrap();
+            assert_eq!(client.get("there").unwrap().unwrap(), b"1");
+            assert_eq!(client.get("nowhere").unwrap(), None);
+            let found = client.get_many(&["there", "nowhere"]).complete().unwrap();
+            assert_eq!(found, [Some(b"1".to_vec()), None]);
+            let local = client.get_local("nowhere").unwrap();
+            assert_eq!(local, Local::Unknown);
+            if lifetime != "1" {
+                let value = Local::Value(b"1".to_vec());
+                assert_eq!(client.get_local("there").unwrap(), value);
+            }
+            // The time that is left is the item's, not the copy's.
+            let item = client.get_item("there").unwrap().unwrap();
+            assert!(item.left.is_some_and(|left| left > MINUTE / 2), "{item:?}");
+            assert_eq!(item.cas, origin.get_item("there").unwrap().unwrap().cas);
+            client.set("there", "2", MINUTE).unwrap();
+            assert_eq!(origin.get("there").unwrap().unwrap(), b"2");
+            assert_eq!(client.get("there").unwrap().unwrap(), b"2");
+            assert_eq!(
+                client.add("there", "3", MINUTE).unwrap(),
+                Outcome::NotStored
+            );
+            assert_eq!(client.delete("there").unwrap(), Outcome::Done);
+            assert_eq!(client.get("there").unwrap(), None);
+        }
+    }
+}

@@ -138,6 +138,13 @@ impl Direct {
         Ok((direct, files.ring))
     }
 
+    /// True if the server is the sidecar of others (`--upstream`), and its items are copies of theirs: an item that is not found
+    /// may be there, so the server has to be asked; and one that is found may have more time left there.
+    #[inline]
+    pub fn holds_copies(&self) -> bool {
+        self.table.holds_copies()
+    }
+
     /// Connects to the server that listens there now, and leaves the one before. Errors: as [`Direct::connect`]; then
     /// everything stays as it was.
     pub fn reconnect(&mut self) -> io::Result<()> {

@@ -128,6 +128,12 @@ impl ForeignTable {
         self.page.is_serving()
     }
 
+    /// True if the items are copies of others': one that is not here may be elsewhere, and one that is here ends there later.
+    #[inline]
+    pub fn holds_copies(&self) -> bool {
+        self.page.holds_copies()
+    }
+
     /// The namespace whose keys are looked up now. What was found is of it if it is the same behind the get as before.
     #[inline]
     pub fn namespace(&self) -> Namespace {

@@ -39,7 +39,7 @@ impl Pair {
         let engine: Arc<Cuckoo<EightWay>> = Arc::new(Cuckoo::new(config(memory_limit)).unwrap());
         let clock = Clock::start();
         let sharing = engine.sharing().unwrap();
-        sharing.begin(&clock);
+        sharing.begin(&clock, false);
         let view = SharedView::map(&sharing.file().to_read().unwrap()).unwrap();
         let (hints, file) = Hints::new().unwrap();
         let foreign = ForeignTable::of(&view, Hints::of(&file).unwrap()).unwrap();

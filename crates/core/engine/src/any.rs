@@ -14,7 +14,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::index_stats::IndexHistogram;
-use crate::stats::{EngineStats, MessageStats};
+use crate::stats::{EngineStats, MessageStats, UpstreamStats};
 use crate::{
     Audit, AuditError, Cursor, Engine, Evictions, Footprint, Handle, Inspect, Item, Key, KeyHasher,
     LimitError, Replies, Reply, Request, Reservation, Sharing, Store, Time, Value, Visit,
@@ -224,6 +224,10 @@ impl Inspect for AnyEngine {
 
     fn message_stats(&self) -> Option<MessageStats> {
         inside(|| self.0.message_stats())
+    }
+
+    fn upstream_stats(&self) -> Option<UpstreamStats> {
+        inside(|| self.0.upstream_stats())
     }
 
     fn own_lines(&self) -> Vec<(String, String)> {

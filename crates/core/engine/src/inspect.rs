@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::index_stats::IndexHistogram;
-use crate::stats::MessageStats;
+use crate::stats::{MessageStats, UpstreamStats};
 
 /// The interface for operators of an engine.
 pub trait Inspect {
@@ -30,6 +30,11 @@ pub trait Inspect {
 
     /// The statistics of its messages, if it has its own threads that carry out requests.
     fn message_stats(&self) -> Option<MessageStats> {
+        None
+    }
+
+    /// The statistics of the servers behind it, if its items are copies of theirs.
+    fn upstream_stats(&self) -> Option<UpstreamStats> {
         None
     }
 

@@ -23,8 +23,9 @@ pub trait Sharing: Send + Sync {
     /// The file, whose size and content no other process can change.
     fn file(&self) -> &Arc<SharedFile>;
 
-    /// From now on readers may believe what they find, with lifetimes that this clock counts.
-    fn begin(&self, clock: &Clock);
+    /// From now on readers may believe what they find, with lifetimes that this clock counts. If the items are copies of
+    /// others', an item that is not there may be elsewhere.
+    fn begin(&self, clock: &Clock, holds_copies: bool);
 
     /// From now on readers look up keys of this namespace: database 0 has it.
     fn set_namespace(&self, namespace: Namespace);

@@ -163,6 +163,23 @@ pub struct LogStats {
     pub bytes_moved: u64,
 }
 
+/// What an engine that holds copies has asked of the servers whose items they are, since the start or the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UpstreamStats {
+    /// Reads that were sent.
+    pub reads: u64,
+    /// Those of them that found an item.
+    pub found: u64,
+    /// Reads that waited for another's.
+    pub joined: u64,
+    /// Copies that were stored.
+    pub kept: u64,
+    /// Changes that were sent.
+    pub changes: u64,
+    /// Reads and changes that got no answer.
+    pub failed: u64,
+}
+
 /// Messages between the client threads and the engine's server threads, which carry out requests (CPHash, sections 3.4
 /// and 6.2), summed over all threads since the start or the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

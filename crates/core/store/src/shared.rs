@@ -27,11 +27,13 @@ use crate::timestamps::Flushes;
 const MAGIC: u64 = u64::from_le_bytes(*b"nuthatch");
 
 /// The version of all that lies in the file: this page, stripes, buckets, and items. Another one is not read.
-pub const LAYOUT: u64 = 2;
+pub const LAYOUT: u64 = 3;
 
-/// The life of the engine's process, in [`Page::state`].
+/// The life of the engine's process, in [`Page::state`]. It serves items of its own, or copies of others': both have the bit of
+/// the first.
 const SERVING: u64 = 1;
 const ENDED: u64 = 2;
+const SERVING_COPIES: u64 = 3;
 
 /// A key whose hash tells whether two processes hash alike.
 const PROBE: &[u8] = b"a key that is longer than the short ones";
@@ -199,10 +201,15 @@ impl Sharing for Shared {
         &self.file
     }
 
-    fn begin(&self, clock: &Clock) {
+    fn begin(&self, clock: &Clock, holds_copies: bool) {
         self.page.clock.store(clock.started(), Ordering::Relaxed);
+        let state = if holds_copies {
+            SERVING_COPIES
+        } else {
+            SERVING
+        };
         // Release: pairs with the Acquire in `SharedPage::is_serving`.
-        self.page.state.store(SERVING, Ordering::Release);
+        self.page.state.store(state, Ordering::Release);
     }
 
     fn set_namespace(&self, namespace: Namespace) {
@@ -307,7 +314,14 @@ impl SharedPage {
     #[inline(always)]
     pub fn is_serving(&self) -> bool {
         // Acquire: pairs with the Release in `begin`.
-        self.state.load(Ordering::Acquire) == SERVING
+        self.state.load(Ordering::Acquire) & SERVING != 0
+    }
+
+    /// True if it serves copies of others' items.
+    #[inline]
+    pub fn holds_copies(&self) -> bool {
+        // Relaxed: a process says the same all the time that it serves.
+        self.state.load(Ordering::Relaxed) == SERVING_COPIES
     }
 
     /// The namespace whose keys a reader looks up. Who reads an item that was stored after a change of it, and looks here

@@ -5,21 +5,40 @@
 //! by `nuthatch-lab serve`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
+use nuthatch_client::{Client, Options};
 use nuthatch_cuckoo::layout::EightWay;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::settings::LOG_MIN;
 use nuthatch_engine::{CommonSettings, Engine};
-use serde::Serialize;
+use nuthatch_upstream::Upstream;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{ChosenEngine, EngineFlags};
 use crate::file::File;
 
-/// The flags of `nuthatch` for its engine: none. (If a second policy of the log comes to be worth an operator's choice, a
+/// The flags of `nuthatch` for its engine. (If a second policy of the log comes to be worth an operator's choice, a
 /// flag `eviction` here takes the names of [`POLICIES`](nuthatch_cuckoo::config::POLICIES).)
-#[derive(Args, Clone, Debug, Default, PartialEq, Serialize)]
-pub struct DefaultEngine {}
+#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct DefaultEngine {
+    /// Be a near cache of other memcached servers, as tcp://a:11211,b:11211
+    #[arg(long, value_name = "ADDR")]
+    upstream: Option<String>,
+    /// Milliseconds for which a copy of their items is used: others' changes are seen so much later [default: 1000]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=LIFETIME_MAX))]
+    upstream_lifetime: Option<u64>,
+}
+
+/// How long a copy is used, unless a flag says otherwise, and the longest such time: a day. In milliseconds.
+const LIFETIME: u64 = 1000;
+const LIFETIME_MAX: u64 = 24 * 60 * 60 * 1000;
+
+/// How long a worker waits for a connection to a server behind this one, and for an answer, unless the address says otherwise:
+/// its other clients wait meanwhile.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Flags that `nuthatch` had, and `nuthatch-lab serve` has.
 const OF_LAB: [&str; 6] = [
@@ -41,17 +60,26 @@ pub fn went_where(name: &str) -> Option<&'static str> {
 impl EngineFlags for DefaultEngine {
     fn take_from(file: &mut File) -> Result<Self, String> {
         file.refuse(went_where)?;
-        Ok(Self {})
+        file.take()
     }
 
-    fn over(self, Self {}: Self) -> Self {
-        self
+    fn over(self, file: Self) -> Self {
+        Self {
+            upstream: self.upstream.or(file.upstream),
+            upstream_lifetime: self.upstream_lifetime.or(file.upstream_lifetime),
+        }
     }
 
     fn engine(&self, common: CommonSettings) -> Result<ChosenEngine, String> {
         let config = CuckooConfig::from(&common);
         let mut lines = common.lines(usize::MAX, LOG_MIN);
         lines.push(("eviction", config.eviction.name.to_owned()));
+        let upstream = self.upstream()?;
+        if let Some((_, lifetime)) = &upstream {
+            let address = self.upstream.clone().unwrap_or_default();
+            lines.push(("upstream", address));
+            lines.push(("upstream_lifetime", lifetime.as_millis().to_string()));
+        }
         Ok(ChosenEngine {
             memory_limit: common.memory_limit,
             item_size_max: config.item_size_max,
@@ -59,9 +87,15 @@ impl EngineFlags for DefaultEngine {
             has_size_classes: true,
             gains_by_large_batches: false,
             lines,
+            holds_copies: upstream.is_some(),
             build: Box::new(move || {
-                let engine = Cuckoo::<EightWay>::new(config.clone())?;
-                Ok(Arc::new(engine).any())
+                let engine = Arc::new(Cuckoo::<EightWay>::new(config.clone())?);
+                Ok(match upstream.clone() {
+                    Some((client, lifetime)) => {
+                        Arc::new(Upstream::new(engine, client, lifetime)).any()
+                    }
+                    None => engine.any(),
+                })
             }),
             flag: |_| None,
         })
@@ -69,5 +103,72 @@ impl EngineFlags for DefaultEngine {
 
     fn cpserver(&self) -> Option<Vec<String>> {
         None
+    }
+}
+
+impl DefaultEngine {
+    /// The client of the servers behind this one, and how long a copy is used. None: there are none.
+    fn upstream(&self) -> Result<Option<(Client, Duration)>, String> {
+        let typed = self.upstream.as_deref().filter(|typed| !typed.is_empty());
+        let Some(address) = typed else {
+            return match self.upstream_lifetime {
+                Some(_) => Err("--upstream-lifetime: needs --upstream".to_owned()),
+                None => Ok(None),
+            };
+        };
+        let mut options = Options::default();
+        (options.timeout, options.connect_timeout) = (PATIENCE, PATIENCE);
+        let client = Client::connect_with(address, options);
+        let client = client.map_err(|error| format!("--upstream {address}: {error}"))?;
+        let lifetime = self.upstream_lifetime.unwrap_or(LIFETIME);
+        if !(1..=LIFETIME_MAX).contains(&lifetime) {
+            return Err(format!("--upstream-lifetime: from 1 to {LIFETIME_MAX}"));
+        }
+        Ok(Some((client, Duration::from_millis(lifetime))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(upstream: &str, lifetime: Option<u64>) -> Result<ChosenEngine, String> {
+        let own = DefaultEngine {
+            upstream: Some(upstream.to_owned()),
+            upstream_lifetime: lifetime,
+        };
+        own.engine(CommonSettings::default())
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_refused() {
+        for address in [
+            "a:11211",
+            "tcp://",
+            "tcp://a:0x",
+            "shm:///run/s",
+            "tcp://a?timeout_ms=x",
+        ] {
+            let error = checked(address, None).unwrap_err();
+            assert!(error.starts_with("--upstream"), "{error}");
+        }
+        assert!(checked("tcp://a?timeout_ms=9", Some(0)).is_err());
+        assert!(
+            checked("", Some(1))
+                .unwrap_err()
+                .contains("needs --upstream")
+        );
+    }
+
+    #[test]
+    fn without_an_address_items_are_the_servers_own() {
+        assert!(!checked("", None).unwrap().holds_copies);
+        let chosen = checked("tcp://127.0.0.1:1,127.0.0.1:2", Some(50)).unwrap();
+        assert!(chosen.holds_copies);
+        assert!(
+            chosen
+                .lines
+                .contains(&("upstream_lifetime", "50".to_owned()))
+        );
     }
 }

@@ -42,6 +42,8 @@ pub struct ChosenEngine {
     pub lines: Vec<(&'static str, String)>,
     /// Builds it. Errors: an impossible configuration, as a [`ConfigError`]; too little address space.
     pub build: Box<dyn Fn() -> io::Result<Arc<AnyEngine>> + Send>,
+    /// Its items are copies of others', which no file keeps.
+    pub holds_copies: bool,
     /// The flag by which a setting is changed that this engine refuses, if it is one of its own flags.
     pub flag: fn(&ConfigError) -> Option<&'static str>,
 }

@@ -113,6 +113,9 @@ impl Settings {
         let large_batches =
             engine.gains_by_large_batches || listeners.any(|listen| listen.protocol.is_cpserver());
         let server = server(flags, &extended, port_file)?;
+        if engine.holds_copies {
+            check_copies(&server, confined)?;
+        }
         let batch_max = match flags.batch {
             None if large_batches => BATCH_OF_PAPER,
             _ => server.batch_max,
@@ -122,6 +125,7 @@ impl Settings {
             tls,
             engine_settings: engine.lines.iter().cloned().chain([drops]).collect(),
             batch_max,
+            has_one_database: engine.holds_copies,
             ..server
         };
         server.check().map_err(|error| error.to_string())?;
@@ -149,6 +153,19 @@ impl Settings {
     pub fn all_warnings(&self) -> impl Iterator<Item = &String> {
         self.warnings.iter().chain(&self.address_warnings)
     }
+}
+
+/// What is not for a server whose items are copies of others'.
+fn check_copies(server: &Config, confined: bool) -> Result<(), String> {
+    if server.persistence != Persistence::default() {
+        return Err(
+            "--upstream: the items are other servers', which no file keeps: not with -e, --load or --save".to_owned(),
+        );
+    }
+    if confined {
+        return Err("--upstream: a server with -o drop_privileges makes no connections".to_owned());
+    }
+    Ok(())
 }
 
 /// A warning about certificates without TLS: a user who names some believes that clients' requests are encrypted.

@@ -2,6 +2,8 @@
 //!
 //! After a change of those: `DOCS=write cargo test -p nuthatch-cli --test documents`
 
+use clap::Args;
+use nuthatch_cli::cuckoo::DefaultEngine;
 use std::path::Path;
 use std::{env, fs};
 
@@ -145,6 +147,20 @@ fn the_example_has_the_settings() {
             file += "\n";
             file += &wrapped(&(about.help.to_owned() + "."), "# ", 120);
             file += &format!("#{} = {value}\n", about.name);
+        }
+        // Those of the program's own engine.
+        for own in DefaultEngine::augment_args(clap::Command::new("")).get_arguments() {
+            let name = own.get_long().unwrap();
+            let value = match name {
+                "upstream" => "\"tcp://cache-1:11211,cache-2:11211\"",
+                "upstream-lifetime" => "1000",
+                other => panic!("{other} has no example here"),
+            };
+            let help = own.get_help().unwrap().to_string();
+            let (help, _) = help.split_once(" [default").unwrap_or((&help, ""));
+            file += "\n";
+            file += &wrapped(&(help.to_owned() + "."), "# ", 120);
+            file += &format!("#{name} = {value}\n");
         }
         file
     });

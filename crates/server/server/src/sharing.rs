@@ -410,7 +410,7 @@ fn send(stream: &UnixStream, message: &[u8], descriptors: &[RawFd]) -> io::Resul
 /// Readers may believe what they find from now on.
 pub(crate) fn begin(shared: &ServerState) {
     if let Some(sharing) = shared.engine.sharing() {
-        sharing.begin(&shared.clock);
+        sharing.begin(&shared.clock, shared.engine.holds_copies());
     }
 }
 

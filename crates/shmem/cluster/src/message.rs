@@ -708,6 +708,7 @@ mod tests {
             may_win: true,
             bump: false,
             idle: true,
+            details: true,
         }));
         for mode in MODES {
             ops.push(Op::Store(Store {

@@ -88,11 +88,17 @@ impl Memory {
     pub fn get(&self, key: &[u8], with_left: bool) -> Option<Option<Item>> {
         let current = self.current.load();
         let view = current.as_ref()?;
+        // A copy's end is not its item's.
+        if with_left && view.0.holds_copies() {
+            return None;
+        }
         let mut value = Vec::new();
         match view.0.get(key, &mut value) {
             // Of those that find it stale, the server chooses one.
             Ok(Some(meta)) if meta.stale => None,
             Ok(Some(meta)) => Some(Some(view.item(value, meta, with_left))),
+            // It may be where the copies come from.
+            Ok(None) if view.0.holds_copies() => None,
             Ok(None) => Some(None),
             Err(_) => None,
         }
@@ -106,9 +112,14 @@ impl Memory {
         mut each: impl FnMut(usize, Option<Item>),
     ) {
         if let Some(view) = &*self.current.load() {
+            let holds_copies = view.0.holds_copies();
+            if with_left && holds_copies {
+                return;
+            }
             // What it has not come to, is asked for.
             let _ = view.0.get_many(keys, |number, found| match found {
                 Some((meta, _)) if meta.stale => {}
+                None if holds_copies => {}
                 found => {
                     let item =
                         found.map(|(meta, value)| view.item(value.to_vec(), meta, with_left));

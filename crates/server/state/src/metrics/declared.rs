@@ -268,6 +268,20 @@ metrics! {
     count login_kicks: counter("Connections closed because their clients were not admitted in time (`-o login_timeout`).")
         .of(&CLOSED, &[("reason", "login")]),
 
+    // Servers behind this one.
+    stat "upstream_reads": counter("Reads that the servers behind this one were asked for.").when(WITH_UPSTREAM)
+        .read(|at| at.upstream.map(|all| all.reads).into()),
+    stat "upstream_found": counter("Those of them that found an item.").when(WITH_UPSTREAM)
+        .read(|at| at.upstream.map(|all| all.found).into()),
+    stat "upstream_joined": counter("Reads that waited for the same read of another connection.").when(WITH_UPSTREAM)
+        .read(|at| at.upstream.map(|all| all.joined).into()),
+    stat "upstream_kept": counter("Copies that were stored.").when(WITH_UPSTREAM)
+        .read(|at| at.upstream.map(|all| all.kept).into()),
+    stat "upstream_changes": counter("Changes that the servers behind this one were asked for.").when(WITH_UPSTREAM)
+        .read(|at| at.upstream.map(|all| all.changes).into()),
+    stat "upstream_failed": counter("Reads and changes that got no answer.").when(WITH_UPSTREAM)
+        .read(|at| at.upstream.map(|all| all.failed).into()),
+
     // Messages inside of an engine.
     stat "server_threads_active": gauge("Server threads that own partitions.").when(WITH_SERVER_THREADS)
         .read(|at| at.messages.map(|all| all.server_threads).into()),

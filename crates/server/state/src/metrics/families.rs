@@ -31,6 +31,10 @@ pub const WITH_MEMORY_USE: Condition = Condition::new("in a log or size classes"
 pub const WITH_SERVER_THREADS: Condition =
     Condition::new("on the engine cphash", |at| at.messages.is_some());
 
+/// The items are copies of other servers'.
+pub const WITH_UPSTREAM: Condition =
+    Condition::new("with `--upstream`", |at| at.upstream.is_some());
+
 const fn family(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Family {
     let when = Condition::ALWAYS;
     Family {

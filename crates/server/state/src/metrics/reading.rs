@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use nuthatch_engine::stats::{EngineStats, LogStats, MemoryUse, MessageStats};
+use nuthatch_engine::stats::{EngineStats, LogStats, MemoryUse, MessageStats, UpstreamStats};
 use nuthatch_engine::{Engine, Inspect, Time};
 
 use crate::saves::SaveStats;
@@ -28,6 +28,8 @@ pub struct Reading<'s> {
     pub memory: MemoryUse,
     /// Messages inside of the engine, if it has server threads.
     pub messages: Option<MessageStats>,
+    /// What was asked of the servers behind this one, if there are some.
+    pub upstream: Option<UpstreamStats>,
     /// Copies of all items.
     pub saves: SaveStats,
     /// Clients that watch.
@@ -63,6 +65,7 @@ impl<'s> Reading<'s> {
             memory: engine.memory_use.unwrap_or_default(),
             engine,
             messages: shared.engine.message_stats(),
+            upstream: shared.engine.upstream_stats(),
             saves: shared.saves.stats(),
             watch: shared.telemetry.watchers.totals(),
             cpu: system::cpu_time(),
