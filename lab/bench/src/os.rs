@@ -141,7 +141,6 @@ mod tests {
         while cpu_time(pid).unwrap() < before + Duration::from_millis(5) {
             sum = (0..100_000u64).fold(sum, |sum, x| std::hint::black_box(sum ^ x));
         }
-        assert!(cpu_time(pid).unwrap() > before);
         assert!(cpu_time(u32::MAX).is_err());
         assert_eq!(on_cpu("17 2 3"), Some(17));
         assert_eq!(on_cpu("x"), None);
