@@ -14,6 +14,23 @@ if command -v clippy-driver >/dev/null; then
     export RUSTC_WORKSPACE_WRAPPER
 fi
 
+# build_shared WORD...: compiles what the words choose (--bin NAME, --lib) with the features of the tests, so that whichever
+# check comes first does it for all. With other features a crate, and all that depend on it, would be compiled again.
+build_shared() {
+    # Several words.
+    # shellcheck disable=SC2046
+    cargo build --quiet --workspace "$@" $(scripts/features.sh)
+}
+
+# choose_server WORD...: NUTHATCH is the program that a check tries. If nobody has said which, it is compiled, with what else the
+# words choose: with checked arithmetic and assertions.
+choose_server() {
+    [ -z "${NUTHATCH:-}" ] || return 0
+    build_shared --bin nuthatch "$@"
+    NUTHATCH=$(realpath "${CARGO_TARGET_DIR:-target}")/debug/nuthatch
+    export NUTHATCH
+}
+
 # For scripts/test-once.sh: all files of the project but Rust's sources, which are in the programs.
 if ! git rev-parse --git-dir >/dev/null 2>&1; then
     # Nothing says which these are.

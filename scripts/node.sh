@@ -10,8 +10,18 @@ cd "$(dirname "$0")/.."
 out=${1:-target/node/package}
 profile=${PROFILE:-release}
 built=${CARGO_TARGET_DIR:-target}
-cargo build --quiet --locked --profile "$profile" -p nuthatch-node
-case $profile in dev) built=$built/debug ;; *) built=$built/$profile ;; esac
+case $profile in
+    dev)
+        built=$built/debug
+        # In the build of all checks. Several words.
+        # shellcheck disable=SC2046
+        cargo build --quiet --locked --workspace --lib $(scripts/features.sh)
+        ;;
+    *)
+        built=$built/$profile
+        cargo build --quiet --locked --profile "$profile" -p nuthatch-node
+        ;;
+esac
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 processor=$(node -p process.arch)
 

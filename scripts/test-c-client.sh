@@ -13,11 +13,7 @@ if [ "${1:-}" != installed ]; then
     rm -rf "$out"
     mkdir -p "$out"
     scripts/install.sh client
-    # Several words.
-    # shellcheck disable=SC2046
-    cargo build --quiet --workspace --bin nuthatch $(scripts/features.sh)
-    built=${CARGO_TARGET_DIR:-target}/debug
-    export NUTHATCH="$built/nuthatch"
+    choose_server
     exec scripts/test-once.sh "$DESTDIR$PREFIX/lib/libnuthatch_client.a" "$NUTHATCH" -- "scripts/$(basename "$0")" installed
 fi
 root=$DESTDIR$PREFIX

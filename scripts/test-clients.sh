@@ -6,10 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/check-env.sh
-if [ -z "${NUTHATCH:-}" ]; then
-    cargo build --quiet --bin nuthatch --bin nuthatch-lab
-    export NUTHATCH="$PWD/target/debug/nuthatch"
-fi
+choose_server --bin nuthatch-lab
 engines=${ENGINES:-cuckoo cphash lockhash chained}
 said=$(mktemp -d)
 trap 'rm -r "$said"' EXIT

@@ -11,9 +11,7 @@ if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
     echo "counts: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-# Several words.
-# shellcheck disable=SC2046
-cargo build --bin nuthatch-pe --bin nuthatch-cluster --example cache $(scripts/features.sh)
+build_shared --bin nuthatch-pe --bin nuthatch-cluster --example cache
 built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 [ "${1:-}" = built ] ||
     exec scripts/test-once.sh "$built/nuthatch-pe" "$built/nuthatch-cluster" "$built/examples/cache" -- "scripts/$(basename "$0")" built

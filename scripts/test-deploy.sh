@@ -4,10 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/check-env.sh
-if [ -z "${NUTHATCH:-}" ]; then
-    cargo build --quiet --bin nuthatch --bin nuthatch-lab
-    export NUTHATCH="$PWD/target/debug/nuthatch"
-fi
+choose_server --bin nuthatch-lab
 # What has been skipped is not skipped any more when its tool has come.
 set -- "$NUTHATCH" -- .venv/bin/python -m pytest -q -rs -p no:cacheprovider tests/deploy "$@"
 PATH=$PATH:$PWD/.venv/bin

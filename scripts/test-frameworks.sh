@@ -6,10 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/check-env.sh
 scripts/setup-frameworks.sh
-if [ -z "${NUTHATCH:-}" ]; then
-    cargo build --quiet --bin nuthatch
-    export NUTHATCH="$PWD/target/debug/nuthatch"
-fi
+choose_server
 # What has been skipped is not skipped any more when it has come. Most of their time they wait for items to expire: side by side.
 set -- -- .venv/frameworks/bin/python -m pytest -q -rs -n 6 -p no:cacheprovider tests/frameworks "$@"
 for installed in .venv/frameworks/stamps/*/* .venv/frameworks/stamps/*.txt; do

@@ -20,12 +20,7 @@ if [ "${1:-}" != installed ]; then
     rm -rf "$out"
     mkdir -p "$out"
     scripts/install.sh client
-    if [ -z "${NUTHATCH:-}" ]; then
-        # Several words.
-        # shellcheck disable=SC2046
-        cargo build --quiet --workspace --bin nuthatch $(scripts/features.sh)
-        export NUTHATCH="$PWD/${CARGO_TARGET_DIR:-target}/debug/nuthatch"
-    fi
+    choose_server
     exec scripts/test-once.sh "$DESTDIR$PREFIX/lib/libnuthatch_client.so" "$NUTHATCH" "$(command -v go)" -- \
         "scripts/$(basename "$0")" installed
 fi

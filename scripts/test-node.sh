@@ -12,10 +12,12 @@ if ! command -v npm >/dev/null || ! scripts/setup-node.sh; then
     echo "counts: 0 passed, 0 failed, 1 skipped"
     exit
 fi
-case ${1:-} in measure) profile=release folder=release ;; *) profile=dev folder=debug ;; esac
-if [ -z "${NUTHATCH:-}" ]; then
-    cargo build --quiet --profile $profile --bin nuthatch
-    export NUTHATCH="$PWD/target/$folder/nuthatch"
+case ${1:-} in measure) profile=release ;; *) profile=dev ;; esac
+if [ $profile = dev ]; then
+    choose_server
+elif [ -z "${NUTHATCH:-}" ]; then
+    cargo build --quiet --release --bin nuthatch
+    export NUTHATCH="$PWD/target/release/nuthatch"
 fi
 out=$PWD/target/node
 rm -rf "$out"

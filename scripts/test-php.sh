@@ -26,10 +26,7 @@ if [ -n "${NUTHATCH_CLIENT_LIBRARY:-}" ]; then
 else
     PROFILE=dev PREFIX=/usr LIBDIR=/lib DESTDIR="$out" scripts/install.sh client
 fi
-if [ -z "${NUTHATCH:-}" ]; then
-    cargo build --quiet --bin nuthatch
-    export NUTHATCH="$PWD/target/debug/nuthatch"
-fi
+choose_server
 unset NUTHATCH_CLIENT_LIBRARY
 export NUTHATCH_VERSION NUTHATCH_TEST_LIBRARY="$out/lib/$soname" LD_LIBRARY_PATH="$out/lib"
 find clients/php examples/php -name '*.php' -exec php -l {} \; | { ! grep -v '^No syntax errors'; }

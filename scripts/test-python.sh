@@ -4,13 +4,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/check-env.sh
-if [ -z "${NUTHATCH:-}" ]; then
-    cargo build --quiet --bin nuthatch
-    export NUTHATCH="$PWD/target/debug/nuthatch"
-fi
+choose_server
 out=$PWD/target/python
 rm -rf "$out"
 mkdir -p "$out"
+# maturin chooses one package, so all that it stands on has other features and is compiled again: without lints, which were asked
+# when all packages were compiled.
+unset RUSTC_WORKSPACE_WRAPPER
 PROFILE=dev scripts/python.sh "$out/wheels"
 python3 -m venv "$out/fresh"
 "$out/fresh/bin/pip" install -q --disable-pip-version-check --no-index --no-deps "$out"/wheels/*.whl

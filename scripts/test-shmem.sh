@@ -9,9 +9,7 @@ if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
     echo "counts: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-# Several words.
-# shellcheck disable=SC2046
-cargo build --bin nuthatch-fabric $(scripts/features.sh)
+build_shared --bin nuthatch-fabric
 program=${CARGO_TARGET_DIR:-target}/debug/nuthatch-fabric
 [ "${1:-}" = built ] || exec scripts/test-once.sh "$program" -- "scripts/$(basename "$0")" built
 
