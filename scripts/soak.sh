@@ -8,6 +8,7 @@
 #   - the server's tests on what it takes from macOS and FreeBSD;
 #   - the distributed store on OpenSHMEM, all cases and random checks, where it is, and its gateways under load, also
 #     while links are cut (soak-cluster.sh);
+#   - real clients on each engine, also what hardly concerns engines: restarts, handovers, clients of other languages;
 #   - every figure of the laboratory in its quick size;
 #   - all fuzz targets together.
 set -eu
@@ -44,6 +45,8 @@ part tsan env NUTHATCH_SOAK=$((seconds / 450 + 1))/4 scripts/tsan.sh
 part loom env NUTHATCH_SOAK=1 scripts/loom.sh
 
 part portable scripts/test-portable.sh long
+
+part clients env NUTHATCH_SOAK=1 scripts/test-clients.sh
 
 part cluster env AGAIN=1 NUTHATCH_SOAK=$((seconds / 1800 + 1)) scripts/test-cluster.sh
 

@@ -24,6 +24,21 @@ SERVER = (NUTHATCH,) if ENGINE == "cuckoo" else IN_LAB
 # In what these try, no engine has a part: the program that people have is enough.
 WITHOUT_ENGINES = "clock confined descriptors guesses odd_lines ping prometheus readme security sysevents top udp upstream watch".split()
 collect_ignore = [] if ENGINE == "cuckoo" else [f"test_{name}.py" for name in WITHOUT_ENGINES]
+# Whether what hardly concerns engines is tried on this one: a soak does so on each.
+TRIES_ALL = ENGINE == "cuckoo" or "NUTHATCH_SOAK" in os.environ
+# These are of files, processes, and other languages' clients, which send what others send: `each_engine` marks the tests that ask
+# what an engine keeps.
+HARDLY_WITH_ENGINES = ["test_handover", "test_languages", "test_restart"]
+
+
+def pytest_collection_modifyitems(config, items):
+    if TRIES_ALL:
+        return
+    left_out = [
+        item for item in items if item.module.__name__ in HARDLY_WITH_ENGINES and not item.get_closest_marker("each_engine")
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def said(log, pattern):

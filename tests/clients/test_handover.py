@@ -88,6 +88,7 @@ def words_of(answer):
     return [word for word in answer.split() if word[:1] in b"cf"]
 
 
+@pytest.mark.each_engine
 def test_databases_and_long_keys_go_to_the_next(start, tmp_path, port):
     flags = ["-l", "127.0.0.1", "-p", "-1", "--redis-port", str(port), "--handover", str(tmp_path / "control"), "-m", "64"]
     long = "l" * (conftest.LONGEST_KEY - 1)
@@ -127,6 +128,7 @@ def test_databases_and_long_keys_go_to_the_next(start, tmp_path, port):
     assert servers[-1].end() == 0
 
 
+@pytest.mark.each_engine
 def test_items_and_sockets_go_to_the_next_and_nobody_is_refused(start, tmp_path, port):
     control, pid = tmp_path / "control", tmp_path / "pid"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control), "-P", str(pid), "-m", "64", "-t", "2"]
@@ -450,6 +452,7 @@ def test_a_successor_that_hardly_reads_is_cut_off(start, tmp_path, port, reads):
     assert second.end() == 0
 
 
+@pytest.mark.each_engine
 def test_a_stop_ends_a_handover_and_nothing_is_lost(start, tmp_path, port):
     control, items = tmp_path / "control", tmp_path / "items"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control), "-e", str(items)]
@@ -733,6 +736,7 @@ def test_a_stop_amidst_a_handover_is_a_stop(start, tmp_path, port):
     assert server.process.wait() == 0 and not pathlib.Path(control).exists()
 
 
+@pytest.mark.each_engine
 def test_redis_clients_lose_nothing_that_was_answered(start, tmp_path, port):
     """Pipelines and transactions of several threads, while one server after the other takes over."""
     redis_port = free_port()

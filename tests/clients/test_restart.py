@@ -44,6 +44,7 @@ def with_seconds_rounded(answer):
     return [word[:3] if word.startswith(b"t9") else word for word in words]
 
 
+@pytest.mark.each_engine
 @pytest.mark.parametrize("stop", [signal.SIGUSR1, signal.SIGTERM])
 def test_a_restart_keeps_items_with_flags_cas_and_life(start, tmp_path, stop):
     path = tmp_path / "items"
@@ -97,6 +98,7 @@ def test_a_file_that_is_damaged_is_put_aside(start, tmp_path):
         log.unlink()
 
 
+@pytest.mark.each_engine
 def test_a_cas_of_before_the_restart_is_not_given_out_again(start, tmp_path):
     path = tmp_path / "items"
     first = start("-e", str(path))
@@ -249,6 +251,7 @@ def test_a_start_that_finds_no_thread_leaves_the_items(stranger):
     process.wait()
 
 
+@pytest.mark.each_engine
 def test_a_flush_that_is_to_come_comes_after_a_restart_too(start, tmp_path):
     """Servers are flushed one after the other, each a little later: one that is restarted meanwhile must not bring items back."""
     path, copy = tmp_path / "items", tmp_path / "copy"
@@ -269,6 +272,7 @@ def test_a_flush_that_is_to_come_comes_after_a_restart_too(start, tmp_path):
     assert converse(start("--load", str(copy)).address, b"get c\r\n") == b"END\r\n"
 
 
+@pytest.mark.each_engine
 def test_a_restart_keeps_databases_and_long_keys(start, tmp_path):
     flags = ("-e", str(tmp_path / "items"), "-m", "64", "--redis-port", "0")
 
@@ -295,6 +299,7 @@ def test_a_restart_keeps_databases_and_long_keys(start, tmp_path):
     assert client(second, 3).dbsize() == 0
 
 
+@pytest.mark.each_engine
 def test_a_file_of_an_earlier_build_is_read(start):
     """It was left by the first version of the format (25 November 2026): a later one that could not read it has another number."""
     server = start("--load", str(pathlib.Path(__file__).with_name("items-version-1")), "-m", "64")
@@ -325,6 +330,7 @@ def test_one_server_a_file(start, tmp_path):
     assert ended.returncode == 1 and "another server uses this file" in ended.stderr
 
 
+@pytest.mark.each_engine
 def test_copies_now_and_then(start, tmp_path):
     path = tmp_path / "copy"
     first = start("--save", str(path), "--save-every", "1")
@@ -346,6 +352,7 @@ def test_copies_now_and_then(start, tmp_path):
         assert ended.returncode != 0 and words in ended.stderr
 
 
+@pytest.mark.each_engine
 def test_a_copy_is_made_when_it_is_asked_for_and_at_the_end(start, tmp_path):
     """The flags of the first start are those of the next, though there is no copy yet."""
     path, log = tmp_path / "copy", tmp_path / "log"
@@ -539,6 +546,7 @@ def test_what_others_may_write_is_not_loaded(start, tmp_path):
     assert count(start("--load", str(tmp_path / "link"))) == 1
 
 
+@pytest.mark.each_engine
 def test_what_finds_no_memory_is_told(start, tmp_path):
     path, log = tmp_path / "copy", tmp_path / "log"
     first = start("--save", str(path), "-m", "64")
