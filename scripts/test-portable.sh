@@ -26,13 +26,15 @@ has() {
         { command -v rustup && rustup target add "$1"; } >/dev/null 2>&1
 }
 
-# The folder of builds for other systems than this one.
-elsewhere=${CARGO_TARGET_DIR:-target}/elsewhere
+# Built beside all else: what runs in a build, and most libraries, the other checks have compiled.
+built=${CARGO_TARGET_DIR:-target}
+mkdir -p "$built"
+built=$(cd "$built" && pwd)
 for target in x86_64-unknown-linux-musl aarch64-apple-darwin x86_64-unknown-freebsd x86_64-pc-windows-msvc; do
     if has $target; then
         # Several words.
         # shellcheck disable=SC2086
-        judge cargo check --quiet --target $target --target-dir "$elsewhere" $library
+        judge cargo check --quiet --target $target $library
     else
         skip "no standard library for $target"
     fi
@@ -40,8 +42,7 @@ done
 
 # Some of the server is C (the ciphers, a switch of stacks), whose compiler for these systems is seldom there. A check links
 # nothing, so a stand-in for it makes empty files: Rust alone is checked.
-mkdir -p "$elsewhere"
-compiler=$(cd "$elsewhere" && pwd)/no-compiler
+compiler=$built/no-compiler
 cat >"$compiler" <<'END'
 #!/bin/sh
 case $1 in
@@ -59,7 +60,7 @@ for target in aarch64-apple-darwin ${is_long:+x86_64-unknown-freebsd}; do
     if has $target; then
         # Nor is there a folder of Apple's headers.
         judge env TARGET_CC="$compiler" SDKROOT=/ \
-            cargo check --quiet --target $target --target-dir "$elsewhere" -p nuthatch-cli
+            cargo check --quiet --target $target -p nuthatch-cli
     else
         skip "the server: no standard library for $target"
     fi
@@ -67,8 +68,8 @@ done
 
 # The server without the system's C library: one file, which a real client asks. A linker is in Debian's musl-tools.
 static() {
-    cargo build --quiet --target x86_64-unknown-linux-musl --target-dir "$elsewhere" -p nuthatch-cli &&
-        NUTHATCH=$(cd "$elsewhere" && pwd)/x86_64-unknown-linux-musl/debug/nuthatch NUTHATCH_ENGINE=cuckoo \
+    cargo build --quiet --target x86_64-unknown-linux-musl -p nuthatch-cli &&
+        NUTHATCH=$built/x86_64-unknown-linux-musl/debug/nuthatch NUTHATCH_ENGINE=cuckoo \
             .venv/bin/python -m pytest -q -p no:cacheprovider tests/clients/test_pymemcache.py tests/clients/test_ping.py
 }
 if [ -n "$is_long" ]; then
@@ -79,12 +80,18 @@ if [ -n "$is_long" ]; then
     fi
 fi
 
-# as_if CFG WORD...: the tests that the words choose, on what another system has. A build of its own, so that the usual one
-# is not thrown away. A failure hides no other.
+# as_if CFG WORD...: the tests that the words choose, on what another system has. Our crates alone are compiled with it, by a
+# wrapper, which cargo also asks what holds in a manifest: flags for all would compile the libraries again. A failure hides no
+# other.
 as_if() {
-    cfg=$1
+    wrapper=$built/as-if-$1
+    # One of another time would be another compiler.
+    if ! [ -x "$wrapper" ]; then
+        printf '#!/bin/sh\nexec "$@" --cfg %s\n' "$1" >"$wrapper"
+        chmod +x "$wrapper"
+    fi
     shift
-    RUSTFLAGS="--cfg $cfg ${RUSTFLAGS:-}" cargo test --no-fail-fast --target-dir "${CARGO_TARGET_DIR:-target}/portable" "$@" \
+    RUSTC_WORKSPACE_WRAPPER=$wrapper cargo test --no-fail-fast "$@" \
         --config "target.'cfg(all())'.runner = ['$PWD/scripts/test-once.sh', '--']"
 }
 # shellcheck disable=SC2086
@@ -109,7 +116,7 @@ under_wine() {
             __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE to, SIZE_T bytes) { return RtlGenRandom(to, bytes); }' |
         x86_64-w64-mingw32-gcc -shared -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll" -x c - -ladvapi32 &&
         CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine cargo test --no-fail-fast --target x86_64-pc-windows-gnu \
-            --target-dir "$elsewhere" -p nuthatch-base -p nuthatch-engine -p nuthatch-store -p nuthatch-snapshot -p nuthatch \
+            -p nuthatch-base -p nuthatch-engine -p nuthatch-store -p nuthatch-snapshot -p nuthatch \
             --lib --test cache --test limits --test lifetimes
     status=$?
     # Its services end, too.
