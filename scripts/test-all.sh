@@ -3,8 +3,8 @@
 #
 # Three lines of checks run side by side, so that both cores have work to the end, and what the second and the third print
 # comes when they are through. Cargo lets one build at a time into a folder: while the first line builds the Rust tests, the
-# second builds models and fuzz targets, which have folders of their own. The third has the checks of the distributed store,
-# which need what the first has built by then.
+# second builds models and fuzz targets, which have folders of their own. The third has the checks of the distributed store, which
+# mostly wait, and those of the packages for other languages: they need what the first has built by then.
 #
 # What has passed and has not changed since does not run again (scripts/test-once.sh), unless AGAIN=1 says so.
 set -u
@@ -125,21 +125,22 @@ after setup
     # These two have one set of hosts.
     run shmem scripts/test-shmem.sh >$logs/shmem.log
     run cluster scripts/test-cluster.sh >$logs/cluster.log
+    run python scripts/test-python.sh >$logs/python.log
+    run node scripts/test-node.sh >$logs/node.log
+    run php scripts/test-php.sh >$logs/php.log
+    run go scripts/test-go.sh >$logs/go.log
 } &
-store=$!
-trap 'kill $beside $store 2>/dev/null' EXIT
+third=$!
+trap 'kill $beside $third 2>/dev/null' EXIT
 check rust scripts/test-rust.sh
 check install scripts/test-install.sh
 check packages scripts/test-packages.sh
 check c scripts/test-c.sh
 check c-client scripts/test-c-client.sh
-check python scripts/test-python.sh
-check node scripts/test-node.sh
-check php scripts/test-php.sh
-check go scripts/test-go.sh
-wait $beside $store
+wait $beside $third
 trap - EXIT
-for name in loom setup format fuzz crates portable dependencies examples clients frameworks deploy dpdk shmem cluster; do
+for name in loom setup format fuzz crates portable dependencies examples clients frameworks deploy dpdk shmem cluster \
+    python node php go; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name
