@@ -9,6 +9,7 @@
 //! * [`circles`](rules::circles): where imports are to run in one direction, they do
 //! * [`links`](rules::links): links in documents and comments lead somewhere
 //! * [`paths`](rules::paths): files that documents and comments name exist
+//! * [`builds`](rules::builds): the checks share one build
 //! * [`text`](rules::text): no work left for later, no tabs, no space at the end of a line, no large file
 //!
 //! What offended a rule when it was made stands in a list of `allowances/`, with its number. The list is a ratchet: a number

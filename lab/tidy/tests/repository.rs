@@ -100,6 +100,13 @@ fn named_files_exist() {
 }
 
 #[test]
+fn checks_share_one_build() {
+    if let Some(tree) = &*REPOSITORY {
+        assert_clean(&rules::builds::faults(tree));
+    }
+}
+
+#[test]
 fn texts_are_clean() {
     if let Some(tree) = &*REPOSITORY {
         assert_clean(&rules::text::faults(tree));
