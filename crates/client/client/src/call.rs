@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use crate::Error;
 use crate::sync::{Mutex, MutexGuard, Thread, current};
-use crate::wire::Reply;
+use crate::wire::{Reply, Request};
 
 /// Who waits.
 #[derive(Clone, Debug)]
@@ -43,7 +43,26 @@ impl Waiter {
 /// A call. It ends once: with the last reply, or with an error, or by being abandoned.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
+    /// The key of the place that the server may keep for who made the call: nobody else computes the value meanwhile.
+    place: Option<Box<[u8]>>,
     state: Mutex<State>,
+}
+
+/// What became of a reply.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// The call has it. Who waits for the call is to be woken, if the reply was the last one.
+    Taken(Option<Waiter>),
+    /// It is dropped, for nobody wants it; and the place that the server keeps is to be given up.
+    Dropped(Option<Place>),
+}
+
+/// A place that the server keeps for who computes its value.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub key: Box<[u8]>,
+    /// The number of the empty item there.
+    pub cas: u64,
 }
 
 #[derive(Debug, Default)]
@@ -55,22 +74,41 @@ struct State {
 }
 
 impl Call {
+    /// A call of these requests.
+    pub fn of(requests: &[Request<'_>]) -> Self {
+        let place = match requests {
+            [request] => request.place().map(|key| key.bytes().into()),
+            _ => None,
+        };
+        Self {
+            place,
+            ..Self::default()
+        }
+    }
+
+    /// The place that the server keeps, as this reply says.
+    fn place(&self, reply: &Reply) -> Option<Place> {
+        let key = self.place.clone()?;
+        let cas = reply.place()?;
+        Some(Place { key, cas })
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A reply came. Returns who waits for the call if it was the last one.
-    pub fn answer(&self, reply: Reply, is_last: bool) -> Option<Waiter> {
+    /// A reply came.
+    pub fn answer(&self, reply: Reply, is_last: bool) -> Answered {
         let mut state = self.state();
         if state.is_abandoned {
-            return None;
+            return Answered::Dropped(self.place(&reply));
         }
         state.replies.push(reply);
         if !is_last {
-            return None;
+            return Answered::Taken(None);
         }
         state.outcome = Some(Ok(()));
-        state.waiter.take()
+        Answered::Taken(state.waiter.take())
     }
 
     /// No more replies come. Returns who waits for the call.
@@ -111,13 +149,18 @@ impl Call {
         self.state().waiter.clone()
     }
 
-    /// Nobody wants the replies any more: they are dropped as they come.
-    pub fn abandon(&self) {
+    /// Nobody wants the replies any more: they are dropped as they come. If they have come, returns the place that the
+    /// server keeps.
+    pub fn abandon(&self) -> Option<Place> {
         let mut state = self.state();
-        *state = State {
-            is_abandoned: true,
-            ..State::default()
-        };
+        let abandoned = std::mem::replace(
+            &mut *state,
+            State {
+                is_abandoned: true,
+                ..State::default()
+            },
+        );
+        abandoned.replies.iter().find_map(|reply| self.place(reply))
     }
 }
 

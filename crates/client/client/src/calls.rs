@@ -220,10 +220,9 @@ macro_rules! calls {
             let Some(cas) = cas else {
                 return compute()$($wait)*.map_err(ComputeError::Computation);
             };
-            // It may panic, or be dropped: others would wait until the lease is over.
+            // It may panic, or be dropped, up to the reply to its store: others would wait until the lease is over.
             let unless_computed = OnDrop::new(|| if is_new { self.give_up(key, cas) });
             let value = compute()$($wait)*;
-            unless_computed.forget();
             // Whether the server takes it changes nothing about the value.
             let is_stored = match &value {
                 Ok(value) => {
@@ -232,6 +231,7 @@ macro_rules! calls {
                 }
                 Err(_) => false,
             };
+            unless_computed.forget();
             // Others wait for this one: now they need not.
             if is_new && !is_stored {
                 let _ = self.delete_cas(key, cas)$($wait)*;

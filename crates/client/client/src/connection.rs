@@ -162,7 +162,10 @@ impl Connection {
         if let Some(outcome) = self.wait(deadline, Replies(call)) {
             return outcome;
         }
-        call.abandon();
+        self.queue.abandon(call);
+        if self.takes_over_sending() {
+            self.send(None);
+        }
         if let Some(reason) = self.queue.too_late(&self.options) {
             self.end(&reason);
         }

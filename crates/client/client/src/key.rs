@@ -29,6 +29,11 @@ impl<'a> Key<'a> {
         Ok(Self { bytes, is_binary })
     }
 
+    /// The key's bytes.
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Adds the key to a line.
     pub fn write(self, out: &mut Vec<u8>) {
         if self.is_binary {

@@ -12,7 +12,8 @@ use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use crate::call::{Call, Waiter};
+use crate::call::{Answered, Call, Place, Waiter};
+use crate::key::Key;
 use crate::roles::Roles;
 use crate::sync::{Mutex, MutexGuard};
 use crate::wire::{Code, NO_META, Reply, Request};
@@ -99,7 +100,7 @@ impl Queue {
             request.write(&mut state.out, state.opaque);
             state.opaque = state.opaque.wrapping_add(1);
         }
-        let call = Arc::new(Call::default());
+        let call = Arc::new(Call::of(requests));
         state.pending.push_back(Pending {
             call: call.clone(),
             left: requests.len(),
@@ -123,7 +124,9 @@ impl Queue {
         let mut fault = Ok(());
         for reply in replies.drain(..) {
             match state.answer(reply) {
-                Ok(waiter) => woken.extend(waiter),
+                Ok(Answered::Taken(waiter)) => woken.extend(waiter),
+                Ok(Answered::Dropped(None)) => {}
+                Ok(Answered::Dropped(Some(place))) => self.give_up(&mut state, &place),
                 Err(reason) => {
                     fault = Err(reason);
                     break;
@@ -136,6 +139,26 @@ impl Queue {
         drop(state);
         woken.into_iter().for_each(Waiter::wake);
         fault
+    }
+
+    /// Nobody wants the call's replies any more. Bytes may have to be sent then.
+    pub fn abandon(&self, call: &Call) {
+        if let Some(place) = call.abandon() {
+            self.give_up(&mut self.lock(), &place);
+        }
+    }
+
+    /// Gives up the place of a call that was abandoned, so that others need not wait for who computes. Where there is no room for
+    /// the request, and on a connection that is over, the place ends by itself.
+    fn give_up(&self, state: &mut State, place: &Place) {
+        let Ok(key) = Key::new(&place.key) else {
+            return;
+        };
+        let cas = Some(place.cas);
+        let request = Request::Delete { key, cas };
+        if let Ok(Some(call)) = self.enter(state, &[request], Instant::now()) {
+            call.abandon();
+        }
     }
 
     /// The connection is over: all calls fail, and no more are taken.
@@ -175,19 +198,20 @@ impl Queue {
 }
 
 impl State {
-    fn answer(&mut self, reply: Reply) -> Result<Option<Waiter>, String> {
+    /// Gives a reply to its call.
+    fn answer(&mut self, reply: Reply) -> Result<Answered, String> {
         let Some(first) = self.pending.front_mut() else {
             return Err(format!("a reply without a request: {:?}", reply.code));
         };
         first.check(&reply)?;
         first.left -= 1;
         let is_last = first.left == 0;
-        let waiter = first.call.answer(reply, is_last);
+        let answered = first.call.answer(reply, is_last);
         self.requests -= 1;
         if is_last {
             self.pending.pop_front();
         }
-        Ok(waiter)
+        Ok(answered)
     }
 
     /// Exchanges the bytes to be sent for this empty buffer.

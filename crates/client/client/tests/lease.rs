@@ -6,10 +6,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use nuthatch_client::{Client, Compute, ComputeError, Error, Outcome};
 
 mod servers;
 
+use running::wait_until;
 use servers::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -172,6 +174,27 @@ fn who_waits_for_another_may_leave() {
             Ok::<_, Error>(b"v".to_vec())
         });
         assert_eq!(value, Ok(b"v".to_vec()));
+    }
+}
+
+/// The kind of fault: the server takes somebody for the one that computes who has given up on its reply.
+#[test]
+fn who_runs_out_of_time_before_it_computes_makes_nobody_wait() {
+    let how = Compute::new(MINUTE).lease(MINUTE);
+    for server in [Some(Server::nuthatch("")), Server::shared("")] {
+        let Some(server) = server else { continue };
+        let address = server.address_with("timeout_ms=100&late_max_ms=600000");
+        let client = Client::connect(&address).unwrap();
+        let ask = || client.touch("other", None);
+        let _ = wait_until("a connection", || ask().ok());
+        server.running().signal(Signal::SIGSTOP);
+        wait_until("a server that is stopped", || ask().err());
+        let late = client.lease("k", how);
+        assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
+        server.running().signal(Signal::SIGCONT);
+        let _ = wait_until("a server that goes on", || ask().ok());
+        let found = || client.get_and_touch("k", Some(MINUTE)).ok();
+        assert_eq!(wait_until("a reply", found), None);
     }
 }
 

@@ -2,6 +2,9 @@
 
 #![cfg(feature = "tokio")]
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use nuthatch_client::tasks::Client;
@@ -275,6 +278,71 @@ fn a_computation_that_is_dropped_makes_nobody_wait() {
             assert!(task.await.unwrap_err().is_cancelled());
             let value = client.get_or_compute("k", how, async || Ok::<_, ()>(b"v".to_vec()));
             assert_eq!(value.await, Ok(b"v".to_vec()));
+        });
+    }
+}
+
+/// Lets a call go on for as long as it does not wait.
+async fn begun<F: Future>(mut call: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await
+}
+
+/// The same class of fault, before the server has said that this task is the one that computes, or before the task has heard it.
+#[test]
+fn a_call_that_is_dropped_before_it_computes_makes_nobody_wait() {
+    let minute = Duration::from_secs(60);
+    let how = Compute::new(minute).lease(minute);
+    for server in both("") {
+        for is_answered in [false, true] {
+            let [runtime, _] = runtimes();
+            runtime.block_on(async {
+                let client = Client::connect_with(&server.address(), patient()).unwrap();
+                let asked = async || {
+                    let touched = client.touch("other", None).await;
+                    assert_eq!(touched, Ok(Outcome::NotFound));
+                };
+                asked().await;
+                {
+                    let never = async || -> Result<Vec<u8>, ()> { panic!("it was dropped") };
+                    let mut call = pin!(client.get_or_compute("k k", how, never));
+                    assert!(begun(call.as_mut()).await.is_pending());
+                    if is_answered {
+                        // Its reply comes after that of the call.
+                        asked().await;
+                    }
+                }
+                asked().await;
+                let found = client.get_and_touch("k k", minute.into()).await;
+                assert_eq!(found, Ok(None), "{is_answered} {}", server.address());
+            });
+        }
+    }
+}
+
+/// The same class of fault, when the value is computed and was not sent yet, because there is no room for it.
+#[test]
+fn a_call_that_is_dropped_before_it_stores_makes_nobody_wait() {
+    let hour = Duration::from_secs(3600);
+    let how = Compute::new(hour).lease(hour);
+    let mut options = patient();
+    options.requests_max = 1;
+    for server in both("") {
+        let [runtime, _] = runtimes();
+        runtime.block_on(async {
+            let client = Client::connect_with(&server.address(), options.clone()).unwrap();
+            assert_eq!(client.touch("k", None).await, Ok(Outcome::NotFound));
+            {
+                let computed = async || Ok::<_, ()>(b"v".to_vec());
+                let mut call = pin!(client.get_or_compute("k", how, computed));
+                assert!(begun(call.as_mut()).await.is_pending());
+                assert_eq!(client.touch("k", None).await, Ok(Outcome::Done));
+                let mut other = pin!(client.touch("k", None));
+                assert!(begun(other.as_mut()).await.is_pending());
+                assert!(begun(call.as_mut()).await.is_pending());
+            }
+            let given_up = async { while client.get_and_touch("k", None).await != Ok(None) {} };
+            let in_time = tokio::time::timeout(running::PATIENCE, given_up).await;
+            in_time.expect("the place is given up");
         });
     }
 }

@@ -145,7 +145,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if !self.is_through {
-            self.call.abandon();
+            self.shared.queue.abandon(&self.call);
             if let Some(reason) = self.shared.queue.too_late(&self.shared.options) {
                 self.shared.queue.die(&reason);
             }

@@ -42,6 +42,15 @@ pub(crate) enum Code {
     Line(String),
 }
 
+impl Reply {
+    /// The number of the place that the server keeps for who asked, if it found no item there ([`super::Request::place`]).
+    pub fn place(&self) -> Option<u64> {
+        let is_empty = matches!(&self.code, Code::Value(value) if value.is_empty());
+        let is_kept = is_empty && self.details.won && !self.details.stale;
+        is_kept.then_some(self.details.cas).flatten()
+    }
+}
+
 impl Code {
     /// Whether the server did not know the command.
     pub fn is_unknown(&self) -> bool {

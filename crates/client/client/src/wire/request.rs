@@ -187,6 +187,14 @@ impl Request<'_> {
         )
     }
 
+    /// The key of the place that the server keeps for who asked, if it finds no item there.
+    pub fn place(&self) -> Option<Key<'_>> {
+        match *self {
+            Self::Get { key, want } if want.vivify.is_some() => Some(key),
+            _ => None,
+        }
+    }
+
     /// Whether it may be sent again if the first reply did not come: it changes nothing.
     pub fn is_read(&self) -> bool {
         match self {
