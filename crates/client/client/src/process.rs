@@ -3,7 +3,41 @@
 use std::process;
 use std::sync::{Arc, OnceLock};
 
-use crate::memory::ForkMark;
+use mark::ForkMark;
+
+/// With what is found in memory, a hit makes no system call: nor does it ask for the number of the process.
+#[cfg(all(
+    any(feature = "near", feature = "shm"),
+    target_os = "linux",
+    not(any(loom, miri, nuthatch_unix, nuthatch_portable))
+))]
+mod mark {
+    pub(super) use nuthatch_base::memory::shared::ForkMark;
+}
+
+/// Without that, and on other systems than Linux, processes are told by their numbers.
+#[cfg(not(all(
+    any(feature = "near", feature = "shm"),
+    target_os = "linux",
+    not(any(loom, miri, nuthatch_unix, nuthatch_portable))
+)))]
+mod mark {
+    use std::io;
+
+    /// There is none.
+    #[derive(Debug)]
+    pub(super) enum ForkMark {}
+
+    impl ForkMark {
+        pub fn new() -> io::Result<Self> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        pub fn is_child(&self) -> bool {
+            match *self {}
+        }
+    }
+}
 
 /// A value for this process, and others for its children. Nothing of the parent's is touched in a child: not even its locks,
 /// which a thread may have held that the child has not.

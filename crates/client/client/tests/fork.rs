@@ -61,3 +61,36 @@ fn a_child_has_a_near_cache_of_its_own() {
     });
     assert_eq!(client.get("k"), old, "the parent's is as it was");
 }
+
+/// The kind of fault: what is found in this process takes a system call all the same, because it asks which process this is.
+#[cfg(all(
+    feature = "near",
+    target_os = "linux",
+    not(any(nuthatch_unix, nuthatch_portable))
+))]
+#[test]
+fn a_near_hit_does_not_ask_for_the_number_of_the_process() {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+
+    let server = Server::nuthatch("");
+    let client = Client::connect(&server.address_with("near_ms=3600000")).unwrap();
+    let other = Client::connect(&server.address()).unwrap();
+    client.set("k", "old", None).unwrap();
+    let old = Ok(Some(b"old".to_vec()));
+    assert_eq!(client.get("k"), old);
+    other.set("k", "new", None).unwrap();
+    let number = std::process::id();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let calls = [(libc::SYS_getpid, Vec::new())].into();
+            let (refuse, machine) = (SeccompAction::Errno(1), std::env::consts::ARCH);
+            let machine = machine.try_into().unwrap();
+            let filter = SeccompFilter::new(calls, SeccompAction::Allow, refuse, machine);
+            let filter: BpfProgram = filter.unwrap().try_into().unwrap();
+            // Of this thread alone.
+            seccompiler::apply_filter(&filter).unwrap();
+            assert_ne!(std::process::id(), number);
+            assert_eq!(client.get("k"), old, "a child would ask the server");
+        });
+    });
+}

@@ -18,13 +18,13 @@ mod shared;
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 )))]
-pub(crate) use none::{ForkMark, IS_POSSIBLE, Memory, SharedEnd, View};
+pub(crate) use none::{IS_POSSIBLE, Memory, SharedEnd, View};
 #[cfg(all(
     feature = "shm",
     target_os = "linux",
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
-pub(crate) use shared::{ForkMark, IS_POSSIBLE, Memory, SharedEnd, View};
+pub(crate) use shared::{IS_POSSIBLE, Memory, SharedEnd, View};
 
 /// Why there may be none.
 pub(crate) const IMPOSSIBLE: &str = "shm:// needs Linux, and the feature `shm` of this library";

@@ -11,20 +11,6 @@ use crate::{Item, Options};
 /// Whether this build reads memory.
 pub(crate) const IS_POSSIBLE: bool = false;
 
-/// There is none: processes are told by their numbers.
-#[derive(Debug)]
-pub(crate) struct ForkMark;
-
-impl ForkMark {
-    pub fn new() -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub fn is_child(&self) -> bool {
-        false
-    }
-}
-
 /// No server's memory.
 #[derive(Debug)]
 pub(crate) struct View;

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-pub(crate) use nuthatch_base::memory::shared::ForkMark;
 use nuthatch_direct::{Direct, Meta};
 pub(crate) use nuthatch_ring::SharedEnd;
 
