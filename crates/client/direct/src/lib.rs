@@ -120,7 +120,7 @@ impl Direct {
     }
 
     /// The same, and a ring pair for commands to the same server. Errors also: the server has no rings (it is older), or no
-    /// ring for one more client.
+    /// ring for one more client. The ring goes on when this is dropped.
     pub fn connect_with_ring(path: &Path, patience: Duration) -> io::Result<(Self, End)> {
         let (direct, ring) = Self::open(path, Asks::Ring, patience)?;
         let ring = ring.ok_or(io::ErrorKind::InvalidData)?;

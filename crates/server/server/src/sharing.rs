@@ -252,25 +252,26 @@ impl Endpoint {
         };
         let make = || ring(shared, &self.permit, self.clients_max);
         let accepting = &shared.telemetry.accepting;
-        let has_read = client.reads();
-        let heard = client.hear(&self.memory, make);
-        if client.reads() && !has_read {
-            accepting.total_shared_readers.bump();
-        }
-        match heard {
-            Ok(ring) => {
-                if let Some(ring) = ring {
-                    hand_on(ring, shared);
+        loop {
+            match client.hear(&self.memory, make) {
+                Ok(Heard::All) => return,
+                Ok(Heard::Welcome(ring)) => {
+                    accepting.total_shared_readers.bump();
+                    // Before it is heard on: who has left keeps the ring.
+                    if let Some(ring) = ring {
+                        hand_on(ring, shared);
+                    }
                 }
-            }
-            Err(why) => {
-                let user = client.user;
-                if !why.is_empty() {
-                    accepting.rejected_shared_readers.bump();
-                    client.refuse(&why);
-                    tracing::warn!(user, "a reader of shared memory is dropped: {why}");
+                Err(why) => {
+                    let user = client.user;
+                    if !why.is_empty() {
+                        accepting.rejected_shared_readers.bump();
+                        client.refuse(&why);
+                        tracing::warn!(user, "a reader of shared memory is dropped: {why}");
+                    }
+                    self.clients.remove(id);
+                    return;
                 }
-                self.clients.remove(id);
             }
         }
     }
@@ -289,21 +290,28 @@ impl Endpoint {
     }
 }
 
+/// What a client has said.
+enum Heard {
+    /// Its message, which was answered: with a ring, if it has asked for one.
+    Welcome(Option<Served>),
+    /// No more than that.
+    All,
+}
+
 impl Client {
-    /// Reads all that has come, and answers the message once it is whole. Errors: it leaves, or is to leave, and why.
+    /// Reads what has come, and answers the message once it is whole. Errors: it leaves, or is to leave, and why.
     fn hear(
         &mut self,
         memory: &OwnedFd,
         make: impl Fn() -> Result<(Served, Offer), String>,
-    ) -> Result<Option<Served>, String> {
-        let mut made = None;
+    ) -> Result<Heard, String> {
         loop {
             let mut bytes = [0; HELLO_BYTES + 1];
             let room = HELLO_BYTES - self.said.len();
             let len = match self.stream.read(&mut bytes[..=room]) {
                 Ok(0) => return Err(String::new()),
                 Ok(len) => len,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(made),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Heard::All),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error.to_string()),
             };
@@ -323,8 +331,8 @@ impl Client {
             let (ring, offer) = ring.unzip();
             self.welcome(memory, offer)
                 .map_err(|error| error.to_string())?;
-            made = ring;
             tracing::info!(user = self.user, "a process reads the memory");
+            return Ok(Heard::Welcome(ring));
         }
     }
 

@@ -45,7 +45,7 @@ fn turns() -> usize {
 }
 
 fn all() {
-    let cases: [(&str, fn()); 15] = [
+    let cases: [(&str, fn()); 16] = [
         (
             "readers_find_whole_values_while_the_server_changes_all",
             churn,
@@ -63,6 +63,7 @@ fn all() {
         ("hostile_readers_do_no_harm", hostile_readers),
         ("database_0_is_read_whichever_namespace_it_has", changing),
         ("all_commands_go_by_the_ring", commands),
+        ("who_leaves_the_socket_keeps_the_ring", left),
         (
             "clients_killed_while_they_write_by_the_ring_do_no_harm",
             writers_killed,
@@ -275,6 +276,16 @@ fn hostile_readers() {
 fn commands() {
     let (_folder, path, server) = server("once");
     assert_eq!(Process::start("ring", &path).last_line(), "done");
+    server.end();
+}
+
+/// The kind of fault: a connection that is over already when the server looks at it again takes its ring along.
+fn left() {
+    let (_folder, path, server) = server("once");
+    for _ in 0..10 {
+        let mut client = ring::retry(|| ring::Client::of_who_left(&path));
+        client.expect(b"set left 0 0 1\r\n0\r\n", b"STORED\r\n");
+    }
     server.end();
 }
 

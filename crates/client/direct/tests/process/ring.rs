@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, IoSliceMut, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -20,6 +21,18 @@ use crate::server::CLIENTS;
 fn ask(shared: &Path) -> Result<(UnixStream, Offer), String> {
     let mut stream = UnixStream::connect(shared).unwrap();
     stream.write_all(&hello(Asks::Ring)).unwrap();
+    receive(stream)
+}
+
+/// The same, and leaves the socket before the server has looked.
+fn ask_and_leave(shared: &Path) -> Result<Offer, String> {
+    let mut stream = UnixStream::connect(shared).unwrap();
+    stream.write_all(&hello(Asks::Ring)).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    receive(stream).map(|(_, offer)| offer)
+}
+
+fn receive(stream: UnixStream) -> Result<(UnixStream, Offer), String> {
     let mut answer = [0; WELCOME_BYTES];
     let mut space = nix::cmsg_space!([i32; 4]);
     let mut parts = [IoSliceMut::new(&mut answer)];
@@ -51,6 +64,13 @@ impl Client {
     pub fn connect(shared: &Path) -> Result<Self, String> {
         let made = Direct::connect_with_ring(shared, Duration::from_secs(60));
         let (direct, end) = made.map_err(|error| error.to_string())?;
+        Ok(Self { end, direct })
+    }
+
+    /// With a ring that came by a connection of its own, which is over.
+    pub fn of_who_left(shared: &Path) -> Result<Self, String> {
+        let end = End::of(ask_and_leave(shared)?).unwrap();
+        let direct = Direct::connect(shared).map_err(|error| error.to_string())?;
         Ok(Self { end, direct })
     }
 
