@@ -7,6 +7,7 @@ typedef enum nuthatch_client_status {
     NUTHATCH_CLIENT_STATUS_NOT_STORED = 2,
     NUTHATCH_CLIENT_STATUS_CHANGED = 3,
     NUTHATCH_CLIENT_STATUS_COMPUTE = 4,
+    NUTHATCH_CLIENT_STATUS_ASK = 5,
     NUTHATCH_CLIENT_STATUS_NULL_POINTER = -1,
     NUTHATCH_CLIENT_STATUS_INVALID = -2,
     NUTHATCH_CLIENT_STATUS_NOT_SENT = -3,
@@ -14,6 +15,7 @@ typedef enum nuthatch_client_status {
     NUTHATCH_CLIENT_STATUS_REFUSED = -5,
     NUTHATCH_CLIENT_STATUS_NOT_A_NUMBER = -6,
     NUTHATCH_CLIENT_STATUS_DEFECT = -7,
+    NUTHATCH_CLIENT_STATUS_NOT_COMPUTED = -8,
 } nuthatch_client_status;
 typedef struct nuthatch_client nuthatch_client;
 typedef struct nuthatch_client_value {
@@ -23,6 +25,7 @@ typedef struct nuthatch_client_value {
     uint32_t flags;
     int64_t seconds_left;
 } nuthatch_client_value;
+typedef int (*nuthatch_client_function)(void *context, const char **data, size_t *length);
 typedef struct nuthatch_client_key {
     const char *data;
     size_t length;
@@ -43,6 +46,10 @@ int nuthatch_client_get(const struct nuthatch_client *client,
                         const char *key,
                         size_t key_length,
                         struct nuthatch_client_value *value);
+int nuthatch_client_get_local(const struct nuthatch_client *client,
+                              const char *key,
+                              size_t key_length,
+                              struct nuthatch_client_value *value);
 int nuthatch_client_get_item(const struct nuthatch_client *client,
                              const char *key,
                              size_t key_length,
@@ -108,6 +115,16 @@ int nuthatch_client_decr(const struct nuthatch_client *client,
                          uint64_t delta,
                          uint64_t *number);
 int nuthatch_client_flush_all(const struct nuthatch_client *client);
+int nuthatch_client_get_or_compute(const struct nuthatch_client *client,
+                                   const char *key,
+                                   size_t key_length,
+                                   int64_t lifetime_ms,
+                                   uint32_t flags,
+                                   uint64_t lease_ms,
+                                   int64_t early_ms,
+                                   nuthatch_client_function compute,
+                                   void *context,
+                                   struct nuthatch_client_value *value);
 int nuthatch_client_lease(const struct nuthatch_client *client,
                           const char *key,
                           size_t key_length,

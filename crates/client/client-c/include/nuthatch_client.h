@@ -40,6 +40,10 @@ typedef enum nuthatch_client_status {
      */
     NUTHATCH_CLIENT_STATUS_COMPUTE = 4,
     /**
+     * Only a server can say.
+     */
+    NUTHATCH_CLIENT_STATUS_ASK = 5,
+    /**
      * A pointer that must not be NULL is NULL.
      */
     NUTHATCH_CLIENT_STATUS_NULL_POINTER = -1,
@@ -68,6 +72,10 @@ typedef enum nuthatch_client_status {
      * A defect of this library, described on standard error.
      */
     NUTHATCH_CLIENT_STATUS_DEFECT = -7,
+    /**
+     * The caller's function did not compute the value.
+     */
+    NUTHATCH_CLIENT_STATUS_NOT_COMPUTED = -8,
 } nuthatch_client_status;
 
 /**
@@ -100,6 +108,12 @@ typedef struct nuthatch_client_value {
      */
     int64_t seconds_left;
 } nuthatch_client_value;
+
+/**
+ * Computes a value: writes where its bytes lie and how many they are, and returns 0; or returns another number if it cannot. The
+ * bytes stay there until the call that it is for has returned.
+ */
+typedef int (*nuthatch_client_function)(void *context, const uint8_t **data, size_t *length);
 
 /**
  * A key, for a get of many.
@@ -184,6 +198,20 @@ int nuthatch_client_get(const struct nuthatch_client *client,
                         const uint8_t *key,
                         size_t key_length,
                         struct nuthatch_client_value *value);
+
+/**
+ * Gets the value under a key as nuthatch_client_get() does, if a server's memory says it ("shm://"), without a system call. Else
+ * returns NUTHATCH_CLIENT_STATUS_ASK, and nothing was sent: nuthatch_client_get() asks. This makes no connection; so before
+ * the first call that asks, and after a server's end, there is no memory. If the server was stopped in the middle of a change of
+ * the key, this tries for 200 ms.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.
+ */
+int nuthatch_client_get_local(const struct nuthatch_client *client,
+                              const uint8_t *key,
+                              size_t key_length,
+                              struct nuthatch_client_value *value);
 
 /**
  * Gets the value under a key as nuthatch_client_get() does, with what else the server knows of it.
@@ -345,6 +373,34 @@ int nuthatch_client_decr(const struct nuthatch_client *client,
  * `client` is a client.
  */
 int nuthatch_client_flush_all(const struct nuthatch_client *client);
+
+/**
+ * Gets the value under a key; if there is none, `compute(context, …)` computes it, and it is stored for so many milliseconds,
+ * rounded up to seconds, or without an end if they are negative. Of all clients that ask at a time one computes, and the others
+ * wait, as nuthatch_client_lease() says. Returns
+ *
+ * * 0: there is a value, which has to be freed, with its flags. If no server could be asked, or took it, it was computed and is
+ *   not stored.
+ * * NUTHATCH_CLIENT_STATUS_NOT_COMPUTED: `compute` returned another number than 0, which nuthatch_client_error() says. One of
+ *   those that wait computes.
+ * * Another failure: an argument is invalid.
+ *
+ * `compute` may call the client. If it takes longer than the lease, another client computes, too.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to. `compute` does what its type
+ * says, and always returns: it neither throws nor jumps.
+ */
+int nuthatch_client_get_or_compute(const struct nuthatch_client *client,
+                                   const uint8_t *key,
+                                   size_t key_length,
+                                   int64_t lifetime_ms,
+                                   uint32_t flags,
+                                   uint64_t lease_ms,
+                                   int64_t early_ms,
+                                   nuthatch_client_function compute,
+                                   void *context,
+                                   struct nuthatch_client_value *value);
 
 /**
  * Gets the value under a key, or the task to compute it, of all clients that ask at a time for one. Returns

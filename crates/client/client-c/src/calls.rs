@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-use nuthatch_client::Keep;
+use nuthatch_client::{Keep, Local};
 
 use crate::memory::{array, borrow, check_place, put};
 use crate::status::{Status, catch, string};
@@ -85,6 +85,38 @@ pub unsafe extern "C" fn nuthatch_client_get(
         // SAFETY: the caller's promise.
         unsafe { put(value, Value::of(found)) }?;
         Ok(status)
+    })
+}
+
+/// Gets the value under a key as nuthatch_client_get() does, if a server's memory says it ("shm://"), without a system call. Else
+/// returns NUTHATCH_CLIENT_STATUS_ASK, and nothing was sent: nuthatch_client_get() asks. This makes no connection; so before
+/// the first call that asks, and after a server's end, there is no memory. If the server was stopped in the middle of a change of
+/// the key, this tries for 200 ms.
+///
+/// # Safety
+/// `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_client_get_local(
+    client: *const Client,
+    key: *const u8,
+    key_length: usize,
+    value: *mut Value,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        unsafe { put(value, Value::NONE) }?;
+        // SAFETY: the caller's promise.
+        let client = &unsafe { borrow(client) }?.0;
+        // SAFETY: the caller's promise.
+        let key = unsafe { array(key, key_length) }?;
+        let found = match client.get_local(key)? {
+            Local::Value(found) => found,
+            Local::Missing => return Ok(Status::NotFound),
+            Local::Unknown => return Ok(Status::Ask),
+        };
+        // SAFETY: the caller's promise.
+        unsafe { put(value, Value::of(Some(found))) }?;
+        Ok(Status::Done)
     })
 }
 

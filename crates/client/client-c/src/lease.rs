@@ -10,6 +10,13 @@ use crate::memory::{array, borrow, put};
 use crate::status::{Status, catch};
 use crate::value::Value;
 
+/// For how long others wait for who computes, and how early that begins.
+pub(crate) fn how(lease_ms: u64, early_ms: i64) -> Compute {
+    let how = Compute::new(None).lease(Duration::from_millis(lease_ms));
+    let early = u64::try_from(early_ms).ok().map(Duration::from_millis);
+    Compute { early, ..how }
+}
+
 /// Gets the value under a key, or the task to compute it, of all clients that ask at a time for one. Returns
 ///
 /// * 0: there is a value; while another client computes it anew, the old one.
@@ -40,9 +47,7 @@ pub unsafe extern "C" fn nuthatch_client_lease(
         let client = &unsafe { borrow(client) }?.0;
         // SAFETY: the caller's promise.
         let key = unsafe { array(key, key_length) }?;
-        let mut how = Compute::new(None).lease(Duration::from_millis(lease_ms));
-        how.early = u64::try_from(early_ms).ok().map(Duration::from_millis);
-        let (status, found) = match client.lease(key, how)? {
+        let (status, found) = match client.lease(key, how(lease_ms, early_ms))? {
             Leased::Value(bytes, flags) => (Status::Done, Value::flagged(Some((bytes, flags)))),
             Leased::Mine { cas, old } => {
                 let old = Value::flagged(old);

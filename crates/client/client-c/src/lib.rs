@@ -5,6 +5,7 @@
 //! C. What cannot be checked (that a pointer is valid) is in the Safety section of each function.
 
 mod calls;
+mod compute;
 mod lease;
 mod many;
 mod memory;
@@ -16,9 +17,10 @@ pub use calls::{
     Client, nuthatch_client_add, nuthatch_client_append, nuthatch_client_cas,
     nuthatch_client_connect, nuthatch_client_decr, nuthatch_client_delete,
     nuthatch_client_delete_cas, nuthatch_client_destroy, nuthatch_client_flush_all,
-    nuthatch_client_get, nuthatch_client_get_item, nuthatch_client_incr, nuthatch_client_prepend,
-    nuthatch_client_replace, nuthatch_client_set, nuthatch_client_touch,
+    nuthatch_client_get, nuthatch_client_get_item, nuthatch_client_get_local, nuthatch_client_incr,
+    nuthatch_client_prepend, nuthatch_client_replace, nuthatch_client_set, nuthatch_client_touch,
 };
+pub use compute::{Function, nuthatch_client_get_or_compute};
 pub use lease::nuthatch_client_lease;
 pub use many::{
     nuthatch_client_delete_many, nuthatch_client_get_many, nuthatch_client_get_many_items,

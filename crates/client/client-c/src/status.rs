@@ -20,6 +20,8 @@ pub enum Status {
     Changed = 3,
     /// The caller is to compute the value.
     Compute = 4,
+    /// Only a server can say.
+    Ask = 5,
     /// A pointer that must not be NULL is NULL.
     NullPointer = -1,
     /// The key is empty or too long, or the value is too long, or the address or an option is invalid.
@@ -35,6 +37,8 @@ pub enum Status {
     NotANumber = -6,
     /// A defect of this library, described on standard error.
     Defect = -7,
+    /// The caller's function did not compute the value.
+    NotComputed = -8,
 }
 
 impl From<&Error> for Status {
@@ -69,6 +73,8 @@ pub(crate) enum Failure {
     TooLong,
     /// The process has as many clients as it may keep.
     Full,
+    /// The caller's function returned this number.
+    NotComputed(c_int),
 }
 
 impl From<Error> for Failure {
@@ -115,6 +121,10 @@ pub(crate) fn catch(body: impl FnOnce() -> Result<Status, Failure>) -> c_int {
         Ok(Err(Failure::Full)) => (
             Status::Invalid,
             "a process keeps clients of 64 addresses at most".to_owned(),
+        ),
+        Ok(Err(Failure::NotComputed(number))) => (
+            Status::NotComputed,
+            format!("the function that computes the value returned {number}"),
         ),
         Err(_) => (
             Status::Defect,

@@ -1,6 +1,8 @@
 /* Tests of the C interface: what the header promises. Called with the address of an empty server, and one of none. */
 
 #define _POSIX_C_SOURCE 200809L
+/* syscall() */
+#define _DEFAULT_SOURCE
 
 #include <assert.h>
 #include <stdio.h>
@@ -9,6 +11,12 @@
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifdef __linux__
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
 
 #include <nuthatch_client.h>
 
@@ -116,6 +124,130 @@ static void one_computes(const nuthatch_client *client)
     /* One that never ends: the time of the lease is waited for. */
     assert(nuthatch_client_lease(client, BYTES("f"), 1000, -1, &value) == NUTHATCH_CLIENT_STATUS_COMPUTE);
     assert(nuthatch_client_lease(client, BYTES(""), 1000, -1, &value) == NUTHATCH_CLIENT_STATUS_INVALID);
+}
+
+#ifdef __linux__
+struct silent {
+    const nuthatch_client *client;
+    int calls;
+};
+
+/* The kernel ends this thread at its first system call, but for the one that ends it. */
+static void *gets_in_silence(void *context)
+{
+    struct silent *silent = context;
+    for (int call = 0; call < 1000; call++) {
+        nuthatch_client_value value;
+        if (nuthatch_client_get_local(silent->client, BYTES("local"), &value) != 0 || !has(&value, "here"))
+            break;
+        nuthatch_client_value_free(&value);
+        /* After the first one the thread has memory for its values. */
+        if (call == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0)
+            break;
+        silent->calls = call + 1;
+    }
+    syscall(SYS_exit, 0);
+    return NULL;
+}
+
+static void local_gets_make_no_system_call(const nuthatch_client *client)
+{
+    struct silent silent = {client, 0};
+    pthread_t thread;
+    assert(pthread_create(&thread, NULL, gets_in_silence, &silent) == 0);
+    assert(pthread_join(thread, NULL) == 0);
+    assert(silent.calls == 1000);
+}
+#endif
+
+/* What is known without a server: by its memory all of it, by a socket nothing. */
+static void local_gets(const char *address)
+{
+    const int has_memory = strncmp(address, "shm://", 6) == 0;
+    nuthatch_client *client;
+    nuthatch_client_value value;
+    assert(nuthatch_client_connect(address, &client) == 0);
+    assert(nuthatch_client_get_local(client, BYTES("local"), &value) == NUTHATCH_CLIENT_STATUS_ASK);
+    assert(value.data == NULL);
+    assert(nuthatch_client_set(client, BYTES("local"), BYTES("here"), -1, 0) == 0);
+    for (int call = 0; call < 1000; call++) {
+        const int found = nuthatch_client_get_local(client, BYTES("local"), &value);
+        assert(found == (has_memory ? 0 : NUTHATCH_CLIENT_STATUS_ASK));
+        assert(has_memory ? has(&value, "here") : value.data == NULL);
+        nuthatch_client_value_free(&value);
+    }
+#ifdef __linux__
+    if (has_memory)
+        local_gets_make_no_system_call(client);
+#endif
+    assert(nuthatch_client_delete(client, BYTES("local")) == 0);
+    assert(nuthatch_client_get_local(client, BYTES("local"), &value) ==
+           (has_memory ? NUTHATCH_CLIENT_STATUS_NOT_FOUND : NUTHATCH_CLIENT_STATUS_ASK));
+    assert(nuthatch_client_get_local(client, BYTES(""), &value) == NUTHATCH_CLIENT_STATUS_INVALID);
+    assert(nuthatch_client_get_local(NULL, BYTES("k"), &value) == NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+    assert(nuthatch_client_get_local(client, BYTES("k"), NULL) == NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+    nuthatch_client_destroy(client);
+}
+
+struct computation {
+    const char *text;
+    int status, calls;
+};
+
+static int compute(void *context, const uint8_t **data, size_t *length)
+{
+    struct computation *computation = context;
+    computation->calls++;
+    *data = (const uint8_t *)computation->text;
+    *length = strlen(computation->text);
+    return computation->status;
+}
+
+static int computes(void *context, const uint8_t **data, size_t *length)
+{
+    (void)context, (void)data;
+    *length = 3;
+    return 0;
+}
+
+static void a_function_computes(const nuthatch_client *client)
+{
+    nuthatch_client_value value;
+    struct computation computation = {"computed", 0, 0};
+    for (int call = 0; call < 3; call++) {
+        assert(nuthatch_client_get_or_compute(client, BYTES("g"), 20000, 5, 60000, -1, compute, &computation, &value) == 0);
+        assert(has(&value, "computed") && value.flags == 5 && computation.calls == 1);
+        nuthatch_client_value_free(&value);
+    }
+    assert(nuthatch_client_get_item(client, BYTES("g"), &value) == 0 && value.flags == 5 && value.seconds_left <= 20);
+    nuthatch_client_value_free(&value);
+    /* Anew, before it expires. What fails then leaves the old value. */
+    computation = (struct computation){"", 9, 0};
+    assert(nuthatch_client_get_or_compute(client, BYTES("g"), 20000, 0, 60000, 30000, compute, &computation, &value) ==
+           NUTHATCH_CLIENT_STATUS_NOT_COMPUTED);
+    assert(value.data == NULL && computation.calls == 1);
+    assert(strstr(nuthatch_client_error(), "returned 9") != NULL);
+    assert(nuthatch_client_get(client, BYTES("g"), &value) == 0 && has(&value, "computed"));
+    nuthatch_client_value_free(&value);
+
+    /* After a failure the next one computes at once: the lease would be an hour. */
+    computation = (struct computation){"late", -1, 0};
+    assert(nuthatch_client_get_or_compute(client, BYTES("h"), -1, 0, 3600000, -1, compute, &computation, &value) ==
+           NUTHATCH_CLIENT_STATUS_NOT_COMPUTED);
+    computation.status = 0;
+    assert(nuthatch_client_get_or_compute(client, BYTES("h"), -1, 0, 3600000, -1, compute, &computation, &value) == 0);
+    assert(has(&value, "late") && computation.calls == 2);
+    nuthatch_client_value_free(&value);
+    /* A value without its bytes, and arguments without a value. */
+    assert(nuthatch_client_get_or_compute(client, BYTES("i"), -1, 0, 3600000, -1, computes, NULL, &value) ==
+           NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+    assert(nuthatch_client_get_or_compute(client, BYTES("i"), -1, 0, 3600000, -1, NULL, NULL, &value) ==
+           NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+    assert(nuthatch_client_get(client, BYTES("i"), &value) == NUTHATCH_CLIENT_STATUS_NOT_FOUND);
+    computation.calls = 0;
+    assert(nuthatch_client_get_or_compute(client, BYTES(""), -1, 0, 1000, -1, compute, &computation, &value) ==
+           NUTHATCH_CLIENT_STATUS_INVALID);
+    assert(computation.calls == 0);
 }
 
 static void a_process_keeps_clients(const char *address)
@@ -238,6 +370,8 @@ int main(int count, char **words)
     each_call(client);
     many_keys(client);
     one_computes(client);
+    a_function_computes(client);
+    local_gets(words[1]);
     a_process_keeps_clients(words[1]);
     wrong_arguments(client);
     threads_share_a_client(client);
@@ -247,6 +381,12 @@ int main(int count, char **words)
     assert(nuthatch_client_connect(words[2], &client) == 0);
     assert(nuthatch_client_set(client, BYTES("k"), BYTES("v"), -1, 0) == NUTHATCH_CLIENT_STATUS_NOT_SENT);
     assert(strstr(nuthatch_client_error(), "is down") != NULL);
+    /* Without a server the value is computed. */
+    nuthatch_client_value value;
+    struct computation computation = {"alone", 0, 0};
+    assert(nuthatch_client_get_or_compute(client, BYTES("k"), -1, 2, 1000, -1, compute, &computation, &value) == 0);
+    assert(has(&value, "alone") && value.flags == 2);
+    nuthatch_client_value_free(&value);
     nuthatch_client_destroy(client);
     printf("%s\n", nuthatch_client_version());
     return 0;
