@@ -133,6 +133,7 @@ impl Listener {
             name,
         } = listen;
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+        let takes_over = successor.is_some();
         let given = successor.and_then(|successor| match address {
             ListenAddress::Tcp(address) => {
                 let socket = successor.tcp(protocol.name(), *address)?;
@@ -148,9 +149,11 @@ impl Listener {
         let bound = match (given, address) {
             (Some((socket, file)), _) => take(socket, backlog).map(|bound| (bound, file)),
             (None, ListenAddress::Tcp(address)) => without_file(bind_tcp(*address, backlog)),
-            (None, ListenAddress::Unix { path, mode }) => {
-                bind_unix(path, *mode, backlog, &mut replaced)
-            }
+            (None, ListenAddress::Unix { path, mode }) => Replaced::make_room(path, takes_over)
+                .and_then(|moved| {
+                    replaced = moved;
+                    bind_unix(path, *mode, backlog)
+                }),
             (None, ListenAddress::Inherited(fd)) => without_file(inherit(*fd).and_then(adopt)),
             (None, ListenAddress::Udp(_) | ListenAddress::InheritedUdp(_)) => {
                 Err(io::Error::other("datagrams come without connections"))
@@ -268,13 +271,7 @@ pub(crate) fn listen_at(address: SocketAddr, backlog: i32) -> io::Result<Socket>
     Ok(socket)
 }
 
-fn bind_unix(
-    path: &Path,
-    mode: u32,
-    backlog: i32,
-    replaced: &mut Option<Replaced>,
-) -> io::Result<(Bound, Option<UnixPath>)> {
-    *replaced = Replaced::move_aside(path)?;
+fn bind_unix(path: &Path, mode: u32, backlog: i32) -> io::Result<(Bound, Option<UnixPath>)> {
     let (socket, file) = UnixPath::listen(path, mode, backlog)?;
     let socket = mio::net::UnixListener::from_std(socket.into());
     let address = Address::Unix(path.to_owned());

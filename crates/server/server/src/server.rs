@@ -80,7 +80,8 @@ impl Server {
         let mut listeners = bind_all(&config, successor.as_mut())?;
         let replaced = listeners.iter_mut().filter_map(Listener::take_replaced);
         let mut replaced: Vec<Replaced> = replaced.collect();
-        let mut readers = sharing::Endpoint::bind(&config, &engine, &shutdown)?;
+        let mut readers =
+            sharing::Endpoint::bind(&config, &engine, successor.is_some(), &shutdown)?;
         replaced.extend(readers.as_mut().and_then(sharing::Endpoint::take_replaced));
         let (datagrams, udp) = bind_datagrams(&config, successor.as_mut())?;
         let tcp = listeners

@@ -74,10 +74,11 @@ struct Client {
 
 impl Endpoint {
     /// Listens where the settings say, if they do. Errors name the flag: the engine's memory is not shared; the socket
-    /// cannot be made.
+    /// cannot be made; another server listens there, whose place this one does not take (`takes_over`).
     pub(crate) fn bind(
         config: &Config,
         engine: &AnyEngine,
+        takes_over: bool,
         shutdown: &Shutdown,
     ) -> io::Result<Option<Self>> {
         let Some(path) = &config.shared else {
@@ -100,9 +101,9 @@ impl Endpoint {
                 "--shared: who may connect there reads all items without a password (-Y); stores and commands ask for one"
             );
         }
-        Self::at(path, config, &*sharing, shutdown)
-            .map(Some)
-            .map_err(named)
+        let replaced = Replaced::make_room(path, takes_over).map_err(named)?;
+        let made = Self::at(path, config, &*sharing, shutdown).map_err(named)?;
+        Ok(Some(Self { replaced, ..made }))
     }
 
     fn at(
@@ -111,7 +112,6 @@ impl Endpoint {
         sharing: &dyn Sharing,
         shutdown: &Shutdown,
     ) -> io::Result<Self> {
-        let replaced = Replaced::move_aside(path)?;
         let (socket, file) = UnixPath::listen(path, config.shared_mask, BACKLOG)?;
         let mut listener = UnixListener::from_std(socket.into());
         let poll = Poll::new()?;
@@ -122,7 +122,7 @@ impl Endpoint {
             poll,
             listener,
             file,
-            replaced,
+            replaced: None,
             memory: sharing.file().to_read()?,
             clients: Slab::new(),
             clients_max: config.shared_clients.get(),

@@ -14,6 +14,9 @@ use crate::sys::bound;
 /// Error text for a file that is in the way.
 const NO_SOCKET: &str = "something is there that is no socket";
 
+/// Error text for a socket that is in use.
+const IS_SERVED: &str = "another server listens there";
+
 /// The file of a socket that this process listens at.
 #[derive(Debug)]
 pub(crate) struct UnixPath {
@@ -26,9 +29,8 @@ pub(crate) struct UnixPath {
 
 impl UnixPath {
     /// Listens at `path`, with these permission bits. A socket that exists there is replaced, as memcached does: it is
-    /// left over from a server that was killed. If a process still listens there and the socket may have to come back,
-    /// the caller moves it aside first ([`Replaced`]). Errors: the socket cannot be made; the path has a file that is
-    /// no socket.
+    /// left over from a server that was killed. Whether a process still listens there, the caller has found out
+    /// ([`Replaced::make_room`]). Errors: the socket cannot be made; the path has a file that is no socket.
     pub(crate) fn listen(path: &Path, mode: u32, backlog: i32) -> io::Result<(Socket, Self)> {
         match fs::symlink_metadata(path) {
             Ok(there) if there.file_type().is_socket() => fs::remove_file(path)?,
@@ -66,19 +68,23 @@ impl UnixPath {
     }
 }
 
-/// A socket at which another server listens. It has another name until the server that takes its place serves, so that
-/// a start that fails can put it back.
+/// A socket at which the server listens whose place this one takes. It has another name until this one serves, so that a
+/// start that fails can put it back.
 pub(crate) struct Replaced {
     path: PathBuf,
     aside: PathBuf,
 }
 
 impl Replaced {
-    /// Moves the socket at `path` aside, if there is one and a process listens there.
-    pub(crate) fn move_aside(path: &Path) -> io::Result<Option<Self>> {
+    /// Moves the socket at `path` aside, if there is one and a process listens there, and this one `takes_over`. Errors:
+    /// a process listens there that goes on.
+    pub(crate) fn make_room(path: &Path, takes_over: bool) -> io::Result<Option<Self>> {
         let there = fs::symlink_metadata(path);
         if !there.is_ok_and(|there| there.file_type().is_socket()) || !is_served(path) {
             return Ok(None);
+        }
+        if !takes_over {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, IS_SERVED));
         }
         let mut aside = path.as_os_str().to_owned();
         aside.push(format!(".{}", std::process::id()));
@@ -88,12 +94,8 @@ impl Replaced {
         Ok(Some(Self { path, aside }))
     }
 
-    /// Gives the old socket up, and logs that: clients do not find its server any more.
+    /// Gives the old socket up: clients do not find its server any more.
     pub(crate) fn give_up(self) {
-        tracing::warn!(
-            "{}: another server listens there; from now on this one does",
-            self.path.display()
-        );
         // A file that cannot be removed is in no one's way.
         let _ = fs::remove_file(&self.aside);
     }
@@ -118,12 +120,17 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((meta.dev(), meta.ino()))
 }
 
-/// True if a process listens there: the connect succeeds, or the listener's queue is full.
+/// True if a process listens there: the connect succeeds, or the listener's queue is full, or it takes other connections.
 fn is_served(path: &Path) -> bool {
     let connected = unconnected().and_then(|socket| socket.connect(&SockAddr::unix(path)?));
-    match connected {
-        Ok(()) => true,
-        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    match connected.map_err(|error| error.kind()) {
+        // No one listens; the socket has gone; it is for other users.
+        Err(
+            io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::NotFound
+            | io::ErrorKind::PermissionDenied,
+        ) => false,
+        Ok(()) | Err(_) => true,
     }
 }
 
@@ -163,16 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_replaced_comes_back_unless_it_is_given_up() {
+    fn what_is_served_is_replaced_in_a_handover_alone_and_comes_back_unless_it_is_given_up() {
         let path = free("aside");
         let (first, of_first) = UnixPath::listen(&path, 0o700, 4).unwrap();
-        let replaced = Replaced::move_aside(&path).unwrap().unwrap();
+        let refused = Replaced::make_room(&path, false).err().unwrap();
+        assert_eq!(refused.to_string(), IS_SERVED);
+        assert_eq!(identity(&path), of_first.identity);
+        let replaced = Replaced::make_room(&path, true).unwrap().unwrap();
         let (_second, of_second) = UnixPath::listen(&path, 0o700, 4).unwrap();
         // Both orders work.
         drop(replaced);
         of_second.remove();
         assert_eq!(identity(&path), of_first.identity);
-        let replaced = Replaced::move_aside(&path).unwrap().unwrap();
+        let replaced = Replaced::make_room(&path, true).unwrap().unwrap();
         let aside = replaced.aside.clone();
         let (_third, of_third) = UnixPath::listen(&path, 0o700, 4).unwrap();
         replaced.give_up();
@@ -180,7 +190,7 @@ mod tests {
         assert!(!aside.exists());
         of_third.remove();
         drop(first);
-        assert!(Replaced::move_aside(&path).unwrap().is_none());
+        assert!(Replaced::make_room(&path, false).unwrap().is_none());
     }
 
     #[test]

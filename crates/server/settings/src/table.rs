@@ -74,8 +74,8 @@ settings! {
         }
         unix_socket: Path, "Unix socket to listen on, instead of TCP" {
             name: "unix-socket", short: Some('s'), value: "FILE",
-            manual: "a unix socket instead of TCP; an existing one is replaced, as memcached does, with a warning if \
-                     another server listens there",
+            manual: "a unix socket instead of TCP; one that a dead server left is replaced, and where another server \
+                     listens, but for a handover, this one does not start",
             example: "\"/run/nuthatch.sock\"",
             stats: &[("domain_socket", shown::unix_socket)],
         }
@@ -88,7 +88,7 @@ settings! {
         "Let processes of this machine read the memory of the items, which they get at this unix socket" {
             name: "shared", value: "PATH",
             manual: "let processes of this machine read the items without a call, in memory that they get at this unix \
-                     socket: see [shared-memory.md](shared-memory.md)",
+                     socket, which is made as that of `-s`: see [shared-memory.md](shared-memory.md)",
             example: "\"/run/nuthatch/shared\"",
         }
         shared_mask: Octal => fixed shared_mask: u32, "Permissions of the socket of --shared, in octal" {

@@ -23,6 +23,7 @@ pub fn main() {
         (Some("serve inherited"), Some(path)) => server::serve(path, Stores::Inherited),
         (Some("read"), Some(path)) => reader::read(path, GETS),
         (Some("read until the end"), Some(path)) => reader::read(path, u64::MAX),
+        (Some("intrude"), Some(path)) => println!("{}", server::intrude(path)),
         (Some("fork"), Some(path)) => reader::fork(path),
         (Some("stranger"), Some(path)) => reader::stranger(path),
         (Some("guest"), Some(path)) => reader::guest(path),
@@ -45,7 +46,7 @@ fn turns() -> usize {
 }
 
 fn all() {
-    let cases: [(&str, fn()); 16] = [
+    let cases: [(&str, fn()); 17] = [
         (
             "readers_find_whole_values_while_the_server_changes_all",
             churn,
@@ -58,6 +59,7 @@ fn all() {
         ("a_stopped_server_does_not_stop_its_readers", stopped),
         ("the_next_server_is_read_after_a_restart", restarted),
         ("the_next_server_is_read_after_a_handover", handed_over),
+        ("a_second_server_is_refused_the_socket", intruded),
         ("a_child_has_no_connection", forked),
         ("strangers_are_refused_and_guests_cannot_write", strangers),
         ("hostile_readers_do_no_harm", hostile_readers),
@@ -242,6 +244,24 @@ fn handed_over() {
     assert_eq!(reader.line(), "done");
     assert!(reader.child.wait().unwrap().success());
     next.end();
+}
+
+/// The kind of fault: who starts a second server by mistake takes the readers of the first one.
+fn intruded() {
+    let (_folder, path, server) = server("once");
+    let error = Process::start("intrude", &path).last_line();
+    assert!(error.starts_with("--shared"), "{error}");
+    assert!(error.ends_with("another server listens there"), "{error}");
+    assert!(
+        hits(
+            &Process::start("read", &path)
+                .expect("connected")
+                .last_line(),
+            "None"
+        ) > 100
+    );
+    server.end();
+    assert!(!path.exists());
 }
 
 fn forked() {

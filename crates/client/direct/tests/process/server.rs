@@ -38,8 +38,8 @@ pub enum Stores {
     Inherited,
 }
 
-/// Serves until standard input ends, or the process is killed.
-pub fn serve(shared: &Path, stores: Stores) {
+/// An engine, to read.
+fn engine() -> Arc<AnyEngine> {
     let engine: Arc<Cuckoo<EightWay>> = Arc::new(
         Cuckoo::new(CuckooConfig {
             memory_limit: MEMORY,
@@ -48,8 +48,12 @@ pub fn serve(shared: &Path, stores: Stores) {
         })
         .unwrap(),
     );
-    let engine = engine.any();
-    let config = Config {
+    engine.any()
+}
+
+/// A server at this socket, at one for Redis beside it, and at one for the next server.
+fn config(shared: &Path) -> Config {
+    Config {
         listeners: vec![
             Listen::tcp((Ipv4Addr::LOCALHOST, 0)),
             Listen::unix(databases::socket(shared), 0o700).of(Protocol::Redis),
@@ -60,12 +64,28 @@ pub fn serve(shared: &Path, stores: Stores) {
         unix_peers: Some(vec![GUEST]),
         handover: Some(shared.with_extension("handover")),
         ..Config::default()
+    }
+}
+
+/// Why a server does not start at the socket of another one, whose place it does not take.
+pub fn intrude(shared: &Path) -> String {
+    let config = Config {
+        listeners: vec![Listen::tcp((Ipv4Addr::LOCALHOST, 0))],
+        handover: None,
+        ..config(shared)
     };
+    let refused = Server::start(config, engine());
+    refused.err().unwrap().to_string()
+}
+
+/// Serves until standard input ends, or the process is killed.
+pub fn serve(shared: &Path, stores: Stores) {
+    let engine = engine();
     if stores == Stores::Once {
         let mut handle = engine.handle();
         (0..1000).for_each(|key| store(&engine, &mut handle, &Clock::start(), key, 1));
     }
-    let server = Server::start(config, Arc::clone(&engine)).unwrap();
+    let server = Server::start(config(shared), Arc::clone(&engine)).unwrap();
     println!("ready");
     if stores == Stores::Always {
         thread::spawn(move || churn(&engine));

@@ -65,17 +65,21 @@ fn all_listeners_lead_to_the_same_cache_and_are_announced() {
 }
 
 #[test]
-fn who_took_another_servers_path_keeps_it_when_that_one_ends() {
+fn a_path_at_which_a_server_listens_is_refused_to_another_one_until_it_ends() {
     let path = own_path("taken");
     let listen = || Config {
         listeners: vec![any_port(), Listen::unix(&path, 0o700)],
         ..config()
     };
     let first = Fixture::with(listen(), Wants::default());
-    let second = Fixture::with(listen(), Wants::default());
-    second.client().ask("set k 0 0 1\r\n2\r\n", "STORED\r\n");
+    let refused = Server::start(listen(), crate::engine::engine(Wants::default()).any());
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("another server listens there"), "{error}");
+    assert!(error.contains(&path.display().to_string()), "{error}");
+    Client::unix(&path).ask("set k 0 0 1\r\n1\r\n", "STORED\r\n");
     first.stop();
-    Client::unix(&path).ask("get k\r\n", "VALUE k 0 1\r\n2\r\nEND\r\n");
+    let second = Fixture::with(listen(), Wants::default());
+    Client::unix(&path).ask("get k\r\n", "END\r\n");
     second.stop();
     assert!(!path.exists());
 }
