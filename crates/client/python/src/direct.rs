@@ -63,11 +63,30 @@ impl Direct {
     }
 }
 
+/// The path that a client's address has. Errors: it is another address, or has options, which are of what asks servers.
+fn socket(py: Python<'_>, place: PathBuf) -> PyResult<PathBuf> {
+    let address = place.to_str().and_then(|text| text.split_once("://"));
+    match address {
+        Some(("shm", path)) if path.starts_with('/') && !path.contains(['?', ',']) => {
+            Ok(path.into())
+        }
+        Some((scheme, _)) if !scheme.contains('/') => {
+            let words = format!(
+                "{}: Direct takes the PATH of a server's --shared, or shm:///PATH without options",
+                place.display()
+            );
+            Err(made(py, "IllegalInputError", words))
+        }
+        _ => Ok(place),
+    }
+}
+
 #[pymethods]
 impl Direct {
-    /// Connects to the server that listens at this path (--shared).
+    /// Connects to the server that listens at this path (--shared), or at shm:///PATH.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let path = socket(py, path)?;
         let current = ArcSwap::new(Self::connect(py, &path)?);
         Ok(Self { path, current })
     }

@@ -28,6 +28,17 @@ def test_values_are_read_as_they_were_stored(client, server):
         pickle.dumps(direct)
 
 
+def test_a_path_may_be_an_address(client, server):
+    client.set("k", "v")
+    for place in (f"shm://{server.shared}", str(server.shared), server.shared):
+        assert nuthatch.Direct(place).get("k") == b"v"
+    for wrong in ("tcp://127.0.0.1", "unix:///run/a", "shm://run/a", f"shm://{server.shared}?or=tcp://127.0.0.1", "shm:///a,/b"):
+        with pytest.raises(exceptions.IllegalInputError, match="Direct takes the PATH of a server's --shared, or shm:///PATH"):
+            nuthatch.Direct(wrong)
+    with pytest.raises(exceptions.DownError):
+        nuthatch.Direct("/run/a://b")
+
+
 def test_a_server_that_returns_is_found_again(tmp_path):
     server = Server(tmp_path / "server")
     nuthatch.Client(server.address).set("k", "old")
