@@ -111,6 +111,26 @@ def test_a_computation_that_is_cancelled_makes_nobody_wait(server):
     run(converse, server)
 
 
+def test_a_call_that_is_cancelled_before_it_computes_makes_nobody_wait(server):
+    async def converse(client):
+        async def never():
+            await asyncio.Event().wait()
+
+        for turn in range(300):
+            task = asyncio.create_task(client.get_or_compute(f"k{turn}", never, 60, lease=3600))
+            for _ in range(turn % 6):
+                await asyncio.sleep(0)
+            if turn % 2:
+                await asyncio.sleep(turn * 1e-6)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            # Its reply comes after that of the call.
+            await client.touch("other")
+            assert await client.add(f"k{turn}", "v") is True, turn
+
+    run(converse, server)
+
+
 def test_a_server_that_does_not_answer_is_told(silent_port, free_port):
     async def converse(client):
         with pytest.raises(exceptions.TimeoutError):
