@@ -111,4 +111,12 @@ function callable(what, given) {
     return given;
 }
 
-module.exports = { isUint8Array, typeError, rangeError, key, keys, pairs, seconds, time, count, object, text, callable };
+/** What has an event "abort": an AbortSignal, of whatever context. */
+function signal(given) {
+    if (typeof given?.aborted !== "boolean" || typeof given.addEventListener !== "function") {
+        throw typeError("signal", "an AbortSignal", given);
+    }
+    return given;
+}
+
+module.exports = { isUint8Array, typeError, rangeError, key, keys, pairs, seconds, time, count, object, text, callable, signal };

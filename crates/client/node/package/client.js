@@ -208,10 +208,13 @@ class Client {
         return new Promise((resolve, reject) => {
             check.key(key);
             check.callable("compute", compute);
-            const { lease, early } = check.object("options", options, ["ttl", "lease", "early"]);
+            const { lease, early, signal } = check.object("options", options, ["ttl", "lease", "early", "signal"]);
             const lifetime = this.#lifetime({ ttl: options.ttl });
             if (lease !== undefined) {
                 check.time("lease", lease);
+            }
+            if (signal !== undefined && check.signal(signal).aborted) {
+                return reject(signal.reason);
             }
             if (early !== undefined) {
                 check.time("early", early);
@@ -223,7 +226,11 @@ class Client {
                 }
             }
             const call = { resolve, reject, read: this.#decoded, key, compute: AsyncResource.bind(compute) };
-            this.#begin(call, (number) => this.#native.getOrCompute(number, key, lifetime, lease, early));
+            const mayBeLeft = signal !== undefined;
+            this.#begin(call, (number) => this.#native.getOrCompute(number, key, lifetime, lease, early, mayBeLeft));
+            if (mayBeLeft) {
+                this.#leaveBy(signal, this.#number, call);
+            }
         });
     }
 
@@ -334,12 +341,17 @@ class Client {
     }
 
     #answered(number, call, kind, answer) {
+        if (kind === COMPUTE && call.hasLeft) {
+            // It was on its way; the last answer follows.
+            return;
+        }
         this.#waits(-1);
         if (kind === COMPUTE) {
             this.#compute(number, call);
             return;
         }
         this.#calls.delete(number);
+        call.forgetSignal?.();
         try {
             if (kind === FAILED) {
                 call.reject(made(...answer));
@@ -357,14 +369,33 @@ class Client {
     /** Computes a value for all that wait for it. This client's own caller learns why there is none. */
     async #compute(number, call) {
         let stored;
+        call.isComputing = true;
         try {
             const value = await call.compute(call.key);
             stored = value === undefined ? undefined : this.#codec.encode(value);
         } catch (error) {
             call.failure = { error };
         }
-        this.#waits(1);
+        call.isComputing = false;
+        if (!call.hasLeft) {
+            this.#waits(1);
+        }
         this.#native.computed(number, stored);
+    }
+
+    /** Ends a call when its signal says so. What it was to compute, others may then. */
+    #leaveBy(signal, number, call) {
+        const leave = () => {
+            call.reject(signal.reason);
+            call.hasLeft = true;
+            if (call.isComputing) {
+                // For the last answer.
+                this.#waits(1);
+            }
+            this.#native.leave(number);
+        };
+        signal.addEventListener("abort", leave, { once: true });
+        call.forgetSignal = () => signal.removeEventListener("abort", leave);
     }
 
     /** So many calls more wait for a server. The process may end while none does. */

@@ -45,6 +45,8 @@ export interface Compute extends Keep {
     lease?: number;
     /** When no more seconds than these are left, one computes anew, and the others get the old value meanwhile. */
     early?: number;
+    /** Ends the call, which is rejected with the signal's reason. What it was to compute, another one computes at once. */
+    signal?: AbortSignal;
 }
 
 export interface Item<V> {

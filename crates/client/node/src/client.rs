@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use napi::bindgen_prelude::{BigInt, Buffer, Either4, Env, Function, Null, Unknown};
 use napi_derive::napi;
@@ -29,6 +30,9 @@ type Call = (
 /// Computations that the thread waits for, by the numbers of their calls.
 type Computations = Arc<Mutex<HashMap<u32, oneshot::Sender<Option<Vec<u8>>>>>>;
 
+/// Who ends calls whose callers may leave, by the numbers of the calls.
+type Leavers = Arc<Mutex<HashMap<u32, oneshot::Sender<()>>>>;
+
 /// What is no part of the address. Times are in seconds.
 #[napi(object)]
 pub struct Settings {
@@ -46,6 +50,7 @@ pub struct Native {
     open: Rc<RefCell<Option<Open>>>,
     outbox: Arc<Outbox>,
     computations: Computations,
+    leavers: Leavers,
     is_text: bool,
 }
 
@@ -124,6 +129,22 @@ impl Native {
     }
 }
 
+/// What a call comes to, unless its caller leaves: then it is dropped, and with it what it was to compute.
+async fn unless_left(
+    call: impl Future<Output = Result<Answer, Error>>,
+    left: Option<oneshot::Receiver<()>>,
+) -> Result<Answer, Error> {
+    let Some(mut left) = left else {
+        return call.await;
+    };
+    let mut call = pin!(call);
+    let ended = poll_fn(|context| match Pin::new(&mut left).poll(context) {
+        Poll::Ready(_) => Poll::Ready(Ok(Answer::NotComputed)),
+        Poll::Pending => call.as_mut().poll(context),
+    });
+    ended.await
+}
+
 /// What is known of a key.
 fn local(open: &RefCell<Option<Open>>, key: &Key) -> Result<Local> {
     let open = open.borrow();
@@ -174,6 +195,7 @@ impl Native {
             open: Rc::new(RefCell::new(Some(open))),
             outbox,
             computations: Computations::default(),
+            leavers: Leavers::default(),
             is_text,
         })
     }
@@ -428,6 +450,7 @@ impl Native {
     }
 
     /// The value under a key, which one of all that ask computes: the call is answered by `Compute`, and `computed` has the value.
+    /// `leave` may end it.
     #[napi]
     pub fn get_or_compute(
         &self,
@@ -436,6 +459,7 @@ impl Native {
         seconds: f64,
         lease: Option<f64>,
         early: Option<f64>,
+        may_be_left: bool,
     ) -> Result<()> {
         let key = owned(&key)?;
         let mut how = Compute::new(keep(seconds));
@@ -444,7 +468,8 @@ impl Native {
         }
         how.early = early.map(duration);
         let (outbox, computations) = (self.outbox.clone(), self.computations.clone());
-        self.keep(number, move |client| async move {
+        let (leavers, left) = (self.leavers.clone(), may_be_left.then(oneshot::channel));
+        let call = async move |client: Client| {
             let ask = async || {
                 let (sender, computed) = oneshot::channel();
                 lock(&computations).insert(number, sender);
@@ -456,7 +481,24 @@ impl Native {
                 Err(ComputeError::Key(error)) => Err(error),
                 Err(ComputeError::Computation(())) => Ok(Answer::NotComputed),
             }
-        })
+        };
+        let (leaver, left) = left.unzip();
+        self.keep(number, |client| async move {
+            let outcome = unless_left(call(client), left).await;
+            lock(&leavers).remove(&number);
+            outcome
+        })?;
+        lock(&self.leavers).extend(leaver.map(|leaver| (number, leaver)));
+        Ok(())
+    }
+
+    /// Ends a call whose caller has left, if it has not ended: it is answered by `NotComputed`.
+    #[napi]
+    pub fn leave(&self, number: u32) {
+        if let Some(leaver) = lock(&self.leavers).remove(&number) {
+            // It may be ending now.
+            let _ = leaver.send(());
+        }
     }
 
     /// The value of a call that was answered by `Compute`; none, if it could not be computed.

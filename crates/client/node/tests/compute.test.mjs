@@ -110,3 +110,58 @@ test("it computes in the context of who asks", async () => {
     assert.deepEqual(await Promise.all(["ann", "bob"].map(asks)), ["ann", "bob"]);
     await client.close();
 });
+
+for (const way of ["tcp", "shm"]) {
+    test(`a signal ends a call, and nobody waits for what it was to compute (${way})`, async () => {
+        const client = new Client(server[way], { codec: "json" });
+        await client.flush();
+        const ask = (key, compute, signal) => client.getOrCompute(key, compute, { lease: 3600, signal });
+        await assert.rejects(ask("k", () => assert.fail(), AbortSignal.abort(new Error("mine"))), { message: "mine" });
+        await assert.rejects(ask("k", () => assert.fail(), "soon"), { code: "ERR_INVALID_ARG_TYPE" });
+
+        // While it computes: the value that comes too late is dropped.
+        const computes = new AbortController();
+        let finish;
+        const left = ask("k", () => new Promise((resolve) => (finish = resolve)), computes.signal);
+        while (finish === undefined) {
+            await sleep(1);
+        }
+        // While it waits for another one.
+        const waits = new AbortController();
+        const waiting = ask("k", () => assert.fail(), waits.signal);
+        waits.abort();
+        await assert.rejects(waiting, { name: "AbortError" });
+        computes.abort();
+        await assert.rejects(left, { name: "AbortError" });
+        assert.equal(await ask("k", () => "v", new AbortController().signal), "v");
+        finish("late");
+        assert.equal(await client.get("k"), "v");
+
+        // Before it knows who computes.
+        for (let turn = 0; turn < 200; turn++) {
+            const asks = new AbortController();
+            const call = ask(`k${turn}`, () => new Promise(() => {}), asks.signal);
+            for (let tick = 0; tick < turn % 5; tick++) {
+                await new Promise(setImmediate);
+            }
+            asks.abort();
+            await assert.rejects(call, { name: "AbortError" });
+            // Its answer comes after that of the call.
+            await client.touch("other", 60);
+            assert.equal(await client.add(`k${turn}`, 1), true, `${turn}`);
+        }
+        await client.close();
+    });
+}
+
+test("a call that was left holds no process", async () => {
+    const program = `
+        import { Client } from "nuthatch";
+        const client = new Client(process.argv[1], { codec: "utf8" });
+        const leaves = new AbortController();
+        const never = () => new Promise(() => setTimeout(() => leaves.abort(), 20));
+        const call = client.getOrCompute("held", never, { lease: 3600, signal: leaves.signal });
+        await call.catch((error) => console.log(error.name));
+    `;
+    assert.deepEqual(await run(program, server.tcp), { said: "AbortError\n", code: 0, signal: null });
+});

@@ -17,7 +17,7 @@ const found: string | undefined | typeof ASK = text.getSync("k", ASK);
 const user: User | undefined = users.getSync("ann");
 const number: number | undefined = (await numbers.getItem("n"))?.value;
 const many: (string | undefined)[] = await text.getMany(new Set(["a", "b"]));
-const computed: User = await users.getOrCompute("ann", async (key) => ({ name: key.toUpperCase() }), { ttl: 60, early: 5 });
+const computed: User = await users.getOrCompute("ann", async (key) => ({ name: key.toUpperCase() }), { ttl: 60, early: 5, signal: AbortSignal.timeout(50) });
 const perhaps: User | undefined = await users.getOrCompute("ann", (): User | undefined => undefined);
 await plain.setMany(new Map([["k", Buffer.from("v")]]));
 await plain.setMany({ k: "v" }, { ttl: 60 });
