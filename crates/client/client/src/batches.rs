@@ -51,18 +51,18 @@ macro_rules! batches {
             operation: impl Fn(usize, Key<'a>) -> Operation<'a, T>,
         ) -> Many<T> {
             let Pool { links, options, .. } = &*self.pool;
-            let deadline = options.deadline();
+            let mut deadline = options.deadline();
             let Known { mut many, is_known } = known;
             let server = |key: &[u8]| self.pool.server(key);
             let mut parts = Parts::new(keys, &is_known, options, server, operation, &mut many);
             while let Some(round) = parts.next_round() {
                 let mut sent = Vec::with_capacity(round.len());
                 for part in &round {
-                    sent.push(links[part.server].start(&part.requests, deadline)$($wait)*);
+                    sent.push(links[part.server].start(&part.requests, &mut deadline)$($wait)*);
                 }
                 for (part, sent) in round.iter().zip(sent) {
                     let link = &links[part.server];
-                    let replies = link.finish(sent, &part.requests, deadline)$($wait)*;
+                    let replies = link.finish(sent, &part.requests, &mut deadline)$($wait)*;
                     if let Some(reason) = many.take(part, replies) {
                         link.end(&reason);
                     }

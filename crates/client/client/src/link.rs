@@ -37,15 +37,19 @@ impl Ends for Connection {
 impl Link {
     /// Sends requests and waits for their replies. What the server surely has not carried out, and what changes nothing, is sent
     /// once more if the connection ends.
-    pub fn call(&self, requests: &[Request<'_>], deadline: Instant) -> Result<Vec<Reply>, Error> {
-        let started = self.start(requests, deadline);
-        self.finish(started, requests, deadline)
+    pub fn call(
+        &self,
+        requests: &[Request<'_>],
+        mut deadline: Instant,
+    ) -> Result<Vec<Reply>, Error> {
+        let started = self.start(requests, &mut deadline);
+        self.finish(started, requests, &mut deadline)
     }
 
-    /// The first half of [`Link::call`]: it sends them.
-    pub fn start(&self, requests: &[Request<'_>], deadline: Instant) -> Result<Sent, Error> {
+    /// The first half of [`Link::call`]: it sends them. If it has to connect, the deadline is put off by the time that takes.
+    pub fn start(&self, requests: &[Request<'_>], deadline: &mut Instant) -> Result<Sent, Error> {
         let connection = self.connection(deadline)?;
-        let call = connection.start(requests, deadline)?;
+        let call = connection.start(requests, *deadline)?;
         Ok(Sent { connection, call })
     }
 
@@ -54,19 +58,20 @@ impl Link {
         &self,
         started: Result<Sent, Error>,
         requests: &[Request<'_>],
-        deadline: Instant,
+        deadline: &mut Instant,
     ) -> Result<Vec<Reply>, Error> {
-        let finish = |sent: Sent| sent.connection.finish(&sent.call, deadline);
-        match started.and_then(finish) {
+        let finish = |sent: Sent, deadline| sent.connection.finish(&sent.call, deadline);
+        match started.and_then(|sent| finish(sent, *deadline)) {
             Err(error) if may_be_repeated(&error, requests) => {
-                self.start(requests, deadline).and_then(finish)
+                let started = self.start(requests, deadline);
+                started.and_then(|sent| finish(sent, *deadline))
             }
             outcome => outcome,
         }
     }
 
     /// The present connection, or a new one.
-    fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, Error> {
+    fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
         let state = self.state();
         let mut attempts = state.attempts();
         loop {
@@ -89,7 +94,9 @@ impl Link {
             attempts = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(attempts);
+        let began = Instant::now();
         let outcome = self.conclude(self.connect());
+        *deadline += began.elapsed();
         state.changed.notify_all();
         outcome
     }

@@ -85,11 +85,7 @@ impl<T> Operation<'_, T> {
         if let Code::Refused(words) = reply.code {
             return Err(refused(words));
         }
-        // A value would be long, and is nobody else's business.
-        let what = match &reply.code {
-            Code::Value(_) => "a value".to_owned(),
-            other => format!("{other:?}"),
-        };
+        let what = reply.code.in_words();
         (self.read)(reply.code, reply.details).unwrap_or(Err(Error::Unexpected(what)))
     }
 }

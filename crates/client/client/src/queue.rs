@@ -201,7 +201,7 @@ impl State {
     /// Gives a reply to its call.
     fn answer(&mut self, reply: Reply) -> Result<Answered, String> {
         let Some(first) = self.pending.front_mut() else {
-            return Err(format!("a reply without a request: {:?}", reply.code));
+            return Err(format!("{} without a request", reply.code.in_words()));
         };
         first.check(&reply)?;
         first.left -= 1;
@@ -242,6 +242,13 @@ impl State {
         }
     }
 
+    /// The first one of a line is to be woken when there is room. Who was that before it, has gone.
+    #[cfg(feature = "tokio")]
+    pub fn wait_first_for_room(&mut self, waiter: Waiter) {
+        self.room.clear();
+        self.room.push(waiter);
+    }
+
     /// This one waits for room no longer.
     pub fn forget_room(&mut self, waiter: &Waiter) {
         self.room.retain(|other| !other.is(waiter));
@@ -270,7 +277,7 @@ impl Pending {
         let Some(expected) = self.opaque.as_mut() else {
             return match reply.code {
                 Code::Line(_) | Code::Stats(_) | Code::Nothing | Code::Refused(_) => Ok(()),
-                _ => Err(format!("{:?} to an older command", reply.code)),
+                _ => Err(format!("{} to an older command", reply.code.in_words())),
             };
         };
         let number = *expected;
@@ -279,7 +286,7 @@ impl Pending {
             // It takes what follows the line, a value, for lines, too.
             (code, _) if code.is_unknown() => Err(NO_META.to_owned()),
             (Code::Line(_) | Code::Nothing, _) => {
-                Err(format!("{:?} to a meta command", reply.code))
+                Err(format!("{} to a meta command", reply.code.in_words()))
             }
             // Only replies that say what was done, or found, surely bring the number back.
             (Code::Value(_) | Code::Done, None) => {

@@ -88,7 +88,8 @@ impl Site {
             (Request::Nothing, Some(Code::Nothing)) => Ok(()),
             (Request::Nothing, Some(code)) if code.is_unknown() => Err(NO_META.to_owned()),
             (_, Some(Code::Refused(words))) => Err(words.clone()),
-            (_, other) => Err(format!("not a reply to a greeting: {other:?}")),
+            (_, Some(code)) => Err(format!("{} to a greeting", code.in_words())),
+            (_, None) => Err("no reply to a greeting".to_owned()),
         }
     }
 

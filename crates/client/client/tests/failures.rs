@@ -242,7 +242,7 @@ fn a_server_that_lies_is_noticed_and_left() {
         (b"STORED\r\n", "STORED"),
         (b"MN\r\n", "Nothing"),
         (b"ERROR\r\n", "does not know the meta commands"),
-        (b"\0\0\0\r\n", "\\0"),
+        (b"\0\0\0\r\n", "\\0\" is no reply"),
         (&[b'x'; 5000], "a line of over 2048 bytes"),
         (b"HD O@\r\n", "Done"),
         (b"NF O@\r\n", "NotFound"),
@@ -250,6 +250,24 @@ fn a_server_that_lies_is_noticed_and_left() {
         let client = Client::connect_with(&answers(bytes), options()).unwrap();
         let error = client.get("k").unwrap_err().to_string();
         assert!(error.contains(part), "{part}: {error}");
+    }
+    // What it sends comes into no error's words, however much it is.
+    let long: &[u8] = [&b"VA 100000\r\n"[..], &[b'x'; 100_000], b"\r\n"]
+        .concat()
+        .leak();
+    let many: &[u8] = [&b"STAT a b\r\n".repeat(10_000)[..], b"END\r\n"]
+        .concat()
+        .leak();
+    for (bytes, part) in [
+        (long, "a value of 100000 bytes"),
+        (many, "10000 statistics"),
+    ] {
+        let client = Client::connect_with(&answers(bytes), patient()).unwrap();
+        let words = client.flush_all(Duration::ZERO).unwrap_err().to_string();
+        assert!(
+            words.contains(part) && words.len() < 200,
+            "{part}: {words:.300}"
+        );
     }
     // The truth is believed, though it comes byte by byte.
     let client = Client::connect_with(&answers(b"VA 1 O@\r\nx\r\n"), patient()).unwrap();
@@ -267,18 +285,66 @@ fn a_server_that_lies_is_noticed_and_left() {
 }
 
 #[test]
-fn a_server_without_the_meta_commands_is_told_apart() {
+fn a_server_that_refuses_a_connection_is_told_from_one_without_the_meta_commands() {
+    for (bytes, part) in [
+        (&b"ERROR\r\n"[..], "does not know the meta commands"),
+        (
+            b"ERROR Too many open connections\r\n",
+            "down: Too many open connections;",
+        ),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("tcp://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let _ = socket.read(&mut [0; 100]);
+            socket.write_all(bytes).unwrap();
+        });
+        let client = Client::connect(&address).unwrap();
+        let error = client.get("k").unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+/// A server that takes longer to greet than a call may take.
+fn slow_to_greet() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("tcp://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
-        let _ = socket.read(&mut [0; 100]);
-        socket.write_all(b"ERROR\r\n").unwrap();
+        let mut request = [0; 1000];
+        let _ = socket.read(&mut request);
+        thread::sleep(2 * options().timeout);
+        socket.write_all(b"MN\r\n").unwrap();
+        while let Ok(length @ 1..) = socket.read(&mut request) {
+            let requests = String::from_utf8_lossy(&request[..length])
+                .matches("mg ")
+                .count();
+            socket.write_all(&b"EN\r\n".repeat(requests)).unwrap();
+        }
     });
-    let error = Client::connect(&address)
+    address
+}
+
+/// The kind of fault is a first call that fails wherever a connection takes long to make, though the server is well.
+#[test]
+fn the_time_to_connect_comes_on_top_of_that_of_the_call() {
+    let mut options = options();
+    options.connect_timeout = running::PATIENCE;
+    let client = Client::connect_with(&slow_to_greet(), options.clone()).unwrap();
+    assert_eq!(client.get("k"), Ok(None));
+    let client = Client::connect_with(&slow_to_greet(), options.clone()).unwrap();
+    assert_eq!(
+        client.get_many(&["a", "b"]).complete(),
+        Ok(vec![None, None])
+    );
+    #[cfg(feature = "tokio")]
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
         .unwrap()
-        .get("k")
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("does not know the meta commands"), "{error}");
+        .block_on(async {
+            let client = nuthatch_client::tasks::Client::connect_with(&slow_to_greet(), options);
+            assert_eq!(client.unwrap().get("k").await, Ok(None));
+        });
 }

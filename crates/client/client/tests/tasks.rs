@@ -235,6 +235,40 @@ fn tasks_that_find_the_queue_full_fail_if_that_is_said() {
     });
 }
 
+/// The kind of fault is a call that is overtaken for ever by those that need less room, and work that grows with the square of
+/// how many wait, because each of them is woken for each reply.
+#[test]
+fn tasks_that_find_the_queue_full_stand_in_line() {
+    let server = Server::nuthatch("");
+    let mut options = patient();
+    options.requests_max = 4;
+    for runtime in runtimes() {
+        let client = Client::connect_with(&server.address(), options.clone()).unwrap();
+        runtime.block_on(async {
+            let mut tasks = JoinSet::new();
+            for _ in 0..16 {
+                let client = client.clone();
+                tasks.spawn(async move {
+                    loop {
+                        client.set("k", "v", None).await.unwrap();
+                    }
+                });
+            }
+            // It needs all the room there is.
+            let values = client.get_many(&["none"; 4]).await.complete();
+            assert_eq!(values, Ok(vec![None; 4]));
+            tasks.shutdown().await;
+            let mut tasks = JoinSet::new();
+            for _ in 0..50_000 {
+                let client = client.clone();
+                tasks.spawn(async move { client.get("k").await });
+            }
+            let found = tasks.join_all().await;
+            assert!(found.iter().all(|found| *found == Ok(Some(b"v".to_vec()))));
+        });
+    }
+}
+
 #[cfg(feature = "tls")]
 #[test]
 fn tls_is_the_same_for_tasks() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, yield_now};
 use tokio::time::timeout_at;
 
@@ -34,6 +35,9 @@ struct Shared {
     queue: Queue,
     transport: Transport,
     options: Arc<Options>,
+    /// Held by the call that is next to find room. The others stand in line behind it: so one is woken for each that enters, and
+    /// a call of many requests is not overtaken by single ones for ever.
+    line: Mutex<()>,
 }
 
 /// Held by a task of a connection. Whatever ends the task, also its runtime's end, ends the connection.
@@ -71,6 +75,7 @@ impl Connection {
             queue: Queue::new(options.requests_max, options.bytes_max),
             transport,
             options,
+            line: Mutex::default(),
         });
         let tasks = [
             tokio::spawn(send(Held(shared.clone()))).abort_handle(),
@@ -90,30 +95,35 @@ impl Connection {
         requests: &[Request<'_>],
         deadline: Instant,
     ) -> Result<Ticket, Error> {
-        let when_full = self.shared.options.when_full;
-        let enter = |context: &mut Context<'_>| {
-            let mut state = self.shared.queue.lock();
-            match self
-                .shared
-                .queue
-                .enter(&mut state, requests, Instant::now())
-                .transpose()
-            {
-                Some(entered) => Poll::Ready(entered),
-                None if when_full == WhenFull::Fail => Poll::Ready(Err(Error::Full)),
-                None => {
-                    state.wait_for_room(Waiter::Task(context.waker().clone()));
-                    Poll::Pending
-                }
-            }
-        };
         let carried_out = CarriedOut::No;
-        let entered = timeout_at(deadline.into(), poll_fn(enter)).await;
+        let entered = timeout_at(deadline.into(), self.enter(requests)).await;
         Ok(Ticket {
             call: entered.unwrap_or(Err(Error::Timeout { carried_out }))?,
             shared: self.shared.clone(),
             is_through: false,
         })
+    }
+
+    /// Finds room for a call.
+    async fn enter(&self, requests: &[Request<'_>]) -> Result<Arc<Call>, Error> {
+        let Shared { queue, line, .. } = &*self.shared;
+        let waits = self.shared.options.when_full == WhenFull::Wait;
+        let _turn = if waits { Some(line.lock().await) } else { None };
+        poll_fn(|context| {
+            let mut state = queue.lock();
+            match queue
+                .enter(&mut state, requests, Instant::now())
+                .transpose()
+            {
+                Some(entered) => Poll::Ready(entered),
+                None if !waits => Poll::Ready(Err(Error::Full)),
+                None => {
+                    state.wait_first_for_room(Waiter::Task(context.waker().clone()));
+                    Poll::Pending
+                }
+            }
+        })
+        .await
     }
 }
 

@@ -45,22 +45,20 @@ impl Link {
     pub async fn call(
         &self,
         requests: &[Request<'_>],
-        deadline: Instant,
+        mut deadline: Instant,
     ) -> Result<Vec<Reply>, Error> {
-        let started = self.start(requests, deadline).await;
-        self.finish(started, requests, deadline).await
+        let started = self.start(requests, &mut deadline).await;
+        self.finish(started, requests, &mut deadline).await
     }
 
-    /// The first half of [`Link::call`]: it sends them.
+    /// The first half of [`Link::call`]: it sends them. If it has to connect, the deadline is put off by the time that takes.
     pub async fn start(
         &self,
         requests: &[Request<'_>],
-        deadline: Instant,
+        deadline: &mut Instant,
     ) -> Result<Ticket, Error> {
-        self.connection(deadline)
-            .await?
-            .start(requests, deadline)
-            .await
+        let connection = self.connection(deadline).await?;
+        connection.start(requests, *deadline).await
     }
 
     /// The second half: it waits for the replies.
@@ -68,22 +66,23 @@ impl Link {
         &self,
         started: Result<Ticket, Error>,
         requests: &[Request<'_>],
-        deadline: Instant,
+        deadline: &mut Instant,
     ) -> Result<Vec<Reply>, Error> {
         let outcome = match started {
-            Ok(ticket) => ticket.finish(deadline).await,
+            Ok(ticket) => ticket.finish(*deadline).await,
             Err(error) => Err(error),
         };
         match outcome {
             Err(error) if may_be_repeated(&error, requests) => {
-                self.start(requests, deadline).await?.finish(deadline).await
+                let ticket = self.start(requests, deadline).await?;
+                ticket.finish(*deadline).await
             }
             outcome => outcome,
         }
     }
 
     /// The present connection, or a new one.
-    async fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, Error> {
+    async fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
         let state = self.state();
         loop {
             let mut changed = std::pin::pin!(state.changed.notified());
@@ -99,7 +98,7 @@ impl Link {
                 Step::Connect => break,
                 Step::Wait => {}
             }
-            if timeout_at(deadline.into(), changed).await.is_err() {
+            if timeout_at((*deadline).into(), changed).await.is_err() {
                 let carried_out = CarriedOut::No;
                 return Err(Error::Timeout { carried_out });
             }
@@ -108,7 +107,9 @@ impl Link {
             state,
             is_through: false,
         };
+        let began = Instant::now();
         let connected = timeout_at(self.site().connect_deadline().into(), self.connect()).await;
+        *deadline += began.elapsed();
         let connected = connected.unwrap_or_else(|_| Err("no connection in time".to_owned()));
         connecting.is_through = true;
         self.conclude(connected)

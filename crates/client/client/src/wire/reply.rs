@@ -34,7 +34,7 @@ pub(crate) enum Code {
     Changed,
     /// `MN`: the reply to a request for nothing.
     Nothing,
-    /// `SERVER_ERROR` or `CLIENT_ERROR` with their words.
+    /// `SERVER_ERROR`, `CLIENT_ERROR` or `ERROR` with their words.
     Refused(String),
     /// Lines of `STAT NAME VALUE` up to `END`.
     Stats(Vec<(String, String)>),
@@ -54,7 +54,17 @@ impl Reply {
 impl Code {
     /// Whether the server did not know the command.
     pub fn is_unknown(&self) -> bool {
-        matches!(self, Self::Line(line) if line.starts_with("ERROR"))
+        matches!(self, Self::Line(line) if line == "ERROR")
+    }
+
+    /// It in words, which are short, whatever the server sent.
+    pub fn in_words(&self) -> String {
+        match self {
+            // It would be long, and is nobody else's business.
+            Self::Value(value) => format!("a value of {} bytes", value.len()),
+            Self::Stats(stats) => format!("{} statistics", stats.len()),
+            other => format!("{other:?}"),
+        }
     }
 }
 
@@ -121,6 +131,8 @@ pub(crate) fn parse(bytes: &[u8], value_max: usize) -> Result<Option<(Reply, usi
         b"MN" => Code::Nothing,
         b"SERVER_ERROR" | b"CLIENT_ERROR" => return Ok(Some((words(rest, true), next))),
         b"STAT" | b"END" => return stats(bytes),
+        // Some say more, as that there are too many connections. Alone it says that the command is unknown.
+        b"ERROR" if !rest.is_empty() => return Ok(Some((words(rest, true), next))),
         b"OK" | b"STORED" | b"VERSION" | b"RESET" | b"ERROR" => {
             return Ok(Some((words(line, false), next)));
         }
@@ -166,27 +178,38 @@ fn value(
 
 /// A reply of lines `STAT NAME VALUE`, which ends with `END`.
 fn stats(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
-    let mut stats = Vec::new();
-    let mut at = 0;
-    while let Some(length) = memchr::memchr(b'\n', &bytes[at..bytes.len().min(STATS_MAX)]) {
-        let line = &bytes[at..at + length];
-        at += length + 1;
-        let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
-        if line == "END" {
-            let code = Code::Stats(stats);
-            let details = Details::default();
-            return Ok(Some((Reply { code, details }, at)));
-        }
-        let stat = line
-            .strip_prefix("STAT ")
-            .ok_or_else(|| odd(line.as_bytes()))?;
+    let Some(length) = length_of_stats(&bytes[..bytes.len().min(STATS_MAX)])? else {
+        return match bytes.len() < STATS_MAX {
+            true => Ok(None),
+            false => Err(format!("statistics of over {STATS_MAX} bytes")),
+        };
+    };
+    let lines = String::from_utf8_lossy(&bytes[..length]);
+    let stat = |line: &str| {
+        let stat = line.strip_prefix("STAT ")?;
         let (name, value) = stat.split_once(' ').unwrap_or((stat, ""));
-        stats.push((name.to_owned(), value.to_owned()));
+        Some((name.to_owned(), value.to_owned()))
+    };
+    let code = Code::Stats(lines.lines().filter_map(stat).collect());
+    let details = Details::default();
+    Ok(Some((Reply { code, details }, length)))
+}
+
+/// How long statistics are, up to the end of `END`. None: more bytes are needed. It takes no memory, because it looks at the first
+/// lines again with each read that brings more.
+fn length_of_stats(bytes: &[u8]) -> Result<Option<usize>, String> {
+    let mut at = 0;
+    while let Some(length) = memchr::memchr(b'\n', &bytes[at..]) {
+        let line = &bytes[at..at + length];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        at += length + 1;
+        match line {
+            b"END" => return Ok(Some(at)),
+            line if line.starts_with(b"STAT ") => {}
+            line => return Err(odd(line)),
+        }
     }
-    match bytes.len() < STATS_MAX {
-        true => Ok(None),
-        false => Err(format!("statistics of over {STATS_MAX} bytes")),
-    }
+    Ok(None)
 }
 
 /// Flags of a reply, of which unknown ones are passed over. None: one of them is malformed.
@@ -249,7 +272,7 @@ fn words(line: &[u8], is_refusal: bool) -> Reply {
 
 fn odd(line: &[u8]) -> String {
     let shown = String::from_utf8_lossy(&line[..line.len().min(80)]);
-    format!("{shown:?}")
+    format!("{shown:?} is no reply")
 }
 
 #[cfg(test)]
@@ -299,6 +322,10 @@ mod tests {
                 Code::Refused("out of memory".to_owned()),
             ),
             ("CLIENT_ERROR \r\n", Code::Refused(String::new())),
+            (
+                "ERROR Too many open connections\r\n",
+                Code::Refused("Too many open connections".to_owned()),
+            ),
             ("OK\r\n", Code::Line("OK".to_owned())),
             ("ERROR\r\n", Code::Line("ERROR".to_owned())),
             (
