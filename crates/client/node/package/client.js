@@ -1,10 +1,12 @@
 "use strict";
 
 const { AsyncResource } = require("node:async_hooks");
+// Taken now: tests put a clock of their own in its place, with which no call would leave.
+const { nextTick } = require("node:process");
 
 const check = require("./checks.js");
 const { codec, plain, same } = require("./codecs.js");
-const { closed, made, thrown } = require("./errors.js");
+const { Failure, closed, thrown } = require("./errors.js");
 const { Native } = require("./native.js");
 
 const OPTIONS = ["address", "codec", "ttl", "timeout", "connectTimeout", "near", "user", "password"];
@@ -76,7 +78,8 @@ class Client {
     #closed;
 
     constructor(address, options) {
-        const given = options === undefined && typeof address === "object" ? address : { ...options, address };
+        const isAlone = options === undefined && typeof address === "object" && !(address instanceof URL);
+        const given = isAlone ? address : { ...options, address: address instanceof URL ? address.href : address };
         check.object("options", given, OPTIONS);
         check.text("address", given.address);
         this.#codec = codec(given.codec ?? "buffer");
@@ -100,7 +103,10 @@ class Client {
 
     async get(key) {
         const found = this.#hasMemory || this.#hasNear ? this.#read(key) : null;
-        return found === null ? this.#ask(this.#decoded, (number) => this.#native.get(number, check.key(key))) : this.#decoded(found);
+        if (found !== null) {
+            return this.#decoded(found);
+        }
+        return await this.#ask(this.#decoded, (number) => this.#native.get(number, check.key(key)));
     }
 
     getMany(keys) {
@@ -204,32 +210,31 @@ class Client {
         return this.#ask(read, (number) => this.#native.stats(number, check.text("kind", kind)));
     }
 
-    getOrCompute(key, compute, options = {}) {
-        return new Promise((resolve, reject) => {
-            check.key(key);
-            check.callable("compute", compute);
-            const { lease, early, signal } = check.object("options", options, ["ttl", "lease", "early", "signal"]);
-            const lifetime = this.#lifetime({ ttl: options.ttl });
-            if (lease !== undefined) {
-                check.time("lease", lease);
+    async getOrCompute(key, compute, options = {}) {
+        check.key(key);
+        check.callable("compute", compute);
+        const { lease, early, signal } = check.object("options", options, ["ttl", "lease", "early", "signal"]);
+        const lifetime = this.#lifetime({ ttl: options.ttl });
+        if (lease !== undefined) {
+            check.time("lease", lease);
+        }
+        if (signal !== undefined && check.signal(signal).aborted) {
+            throw signal.reason;
+        }
+        if (early !== undefined) {
+            check.time("early", early);
+        } else if (this.#hasMemory && !this.#hasNear) {
+            // Without bytes it may be the place of a value that is being computed.
+            const found = this.#read(key);
+            if (found !== null && found !== undefined && found.length > 0) {
+                return this.#decoded(found);
             }
-            if (signal !== undefined && check.signal(signal).aborted) {
-                return reject(signal.reason);
-            }
-            if (early !== undefined) {
-                check.time("early", early);
-            } else if (this.#hasMemory && !this.#hasNear) {
-                // Without bytes it may be the place of a value that is being computed.
-                const found = this.#read(key);
-                if (found !== null && found !== undefined && found.length > 0) {
-                    return resolve(this.#decoded(found));
-                }
-            }
-            const call = { resolve, reject, read: this.#decoded, key, compute: AsyncResource.bind(compute) };
-            const mayBeLeft = signal !== undefined;
-            this.#begin(call, (number) => this.#native.getOrCompute(number, key, lifetime, lease, early, mayBeLeft));
-            if (mayBeLeft) {
-                this.#leaveBy(signal, this.#number, call);
+        }
+        const call = { read: this.#decoded, key, compute: AsyncResource.bind(compute) };
+        return await this.#answer(call, (number) => {
+            this.#native.getOrCompute(number, key, lifetime, lease, early, signal !== undefined);
+            if (signal !== undefined) {
+                this.#leaveBy(signal, number, call);
             }
         });
     }
@@ -295,7 +300,16 @@ class Client {
 
     /** The promise of an answer, which `read` makes of what the compiled part says. */
     #ask(read, start) {
-        return new Promise((resolve, reject) => this.#begin({ resolve, reject, read }, start));
+        return this.#answer({ read }, start);
+    }
+
+    /** The same, of a call. Its errors are made here, so that they tell who waits for it. */
+    async #answer(call, start) {
+        try {
+            return await new Promise((resolve, reject) => this.#begin(Object.assign(call, { resolve, reject }), start));
+        } catch (error) {
+            throw error instanceof Failure ? error.made() : error;
+        }
     }
 
     /** Gives a call its number. `start` may throw; then there is no call. */
@@ -315,7 +329,7 @@ class Client {
         if (!this.#isKept) {
             this.#isKept = true;
             // When all that can go on now has done so: what it asks for travels together.
-            process.nextTick(Client.#flush, this);
+            nextTick(Client.#flush, this);
         }
     }
 
@@ -354,7 +368,7 @@ class Client {
         call.forgetSignal?.();
         try {
             if (kind === FAILED) {
-                call.reject(made(...answer));
+                call.reject(new Failure(...answer));
             } else if (kind === NOT_COMPUTED) {
                 call.failure === undefined ? call.resolve(undefined) : call.reject(call.failure.error);
             } else {

@@ -53,22 +53,31 @@ for (const made of [NuthatchError, ...Object.values(CLASSES)]) {
     Object.defineProperty(made.prototype, "name", { value: made.name, configurable: true, writable: true });
 }
 
-/** The error of a code. */
-function made(code, message, carriedOut) {
-    return new (CLASSES[code] ?? NuthatchError)(message, code, carriedOut);
+/** What the compiled part says of a call that failed, until an error is made of it. */
+class Failure {
+    #said;
+
+    constructor(code, message, carriedOut) {
+        this.#said = { code, message, carriedOut };
+    }
+
+    made() {
+        const { code, message, carriedOut } = this.#said;
+        return new (CLASSES[code] ?? NuthatchError)(message, code, carriedOut);
+    }
 }
 
 /** What the compiled part threw, as the error that it is. */
 function thrown(error) {
-    return Object.hasOwn(CLASSES, error?.code) ? made(error.code, error.message) : error;
+    return Object.hasOwn(CLASSES, error?.code) ? new Failure(error.code, error.message).made() : error;
 }
 
 function closed() {
-    return made("ERR_NUTHATCH_CLOSED", "the client is closed");
+    return new ClosedError("the client is closed", "ERR_NUTHATCH_CLOSED");
 }
 
 module.exports = {
-    made,
+    Failure,
     thrown,
     closed,
     classes: { NuthatchError, ...Object.fromEntries(Object.values(CLASSES).map((made) => [made.name, made])) },

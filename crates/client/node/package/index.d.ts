@@ -63,14 +63,17 @@ export interface Item<V> {
 export const ASK: unique symbol;
 
 interface Clients {
-    new (address: string, options?: Omit<Options<"buffer">, "address">): Client<Buffer, Plain>;
+    new (address: string | URL, options?: Omit<Options<"buffer">, "address">): Client<Buffer, Plain>;
     new (options: Options<"buffer">): Client<Buffer, Plain>;
-    new (address: string, options: Omit<Options<"utf8">, "address"> & { codec: "utf8" }): Client<string, Plain>;
+    new (address: string | URL, options: Omit<Options<"utf8">, "address"> & { codec: "utf8" }): Client<string, Plain>;
     new (options: Options<"utf8"> & { codec: "utf8" }): Client<string, Plain>;
-    new <V = any>(address: string, options: Omit<Options<"json">, "address"> & { codec: "json" }): Client<V>;
+    new <V = any>(address: string | URL, options: Omit<Options<"json">, "address"> & { codec: "json" }): Client<V>;
     new <V = any>(options: Options<"json"> & { codec: "json" }): Client<V>;
-    new <V>(address: string, options: Omit<Options<Codec<V>>, "address"> & { codec: Codec<V> }): Client<V>;
+    new <V>(address: string | URL, options: Omit<Options<Codec<V>>, "address"> & { codec: Codec<V> }): Client<V>;
     new <V>(options: Options<Codec<V>> & { codec: Codec<V> }): Client<V>;
+    /** What values are is not known before the program runs. */
+    new (address: string | URL, options: Omit<Options, "address">): Client<any>;
+    new (options: Options): Client<any>;
 }
 
 export const Client: Clients;

@@ -7,9 +7,15 @@ const { EventEmitter } = require("node:events");
 const { Client } = require("./client.js");
 const check = require("./checks.js");
 
-/** Milliseconds, as Keyv has them, as an item's lifetime. */
+/** Milliseconds, as Keyv has them, as an item's lifetime. None and 0 are none of its own. */
 function keep(ttl) {
-    return ttl === undefined ? {} : { ttl: ttl / 1000 };
+    return (ttl ?? 0) === 0 ? {} : { ttl: ttl / 1000 };
+}
+
+/** What Keyv has stored: text, though the client has Buffers, and never an empty one, which keeps the place of what is computed. */
+function text(stored) {
+    const found = Buffer.isBuffer(stored) ? stored.toString() : stored;
+    return found === "" ? undefined : found;
 }
 
 class KeyvNuthatch extends EventEmitter {
@@ -26,16 +32,16 @@ class KeyvNuthatch extends EventEmitter {
         this.opts = {};
     }
 
-    get(key) {
-        return this.#client.get(key);
+    async get(key) {
+        return text(await this.#client.get(key));
     }
 
-    getMany(keys) {
-        return this.#client.getMany(keys);
+    async getMany(keys) {
+        return (await this.#client.getMany(keys)).map(text);
     }
 
     async set(key, value, ttl) {
-        if (ttl !== undefined && ttl <= 0) {
+        if (ttl < 0) {
             await this.#client.delete(key);
         } else {
             await this.#client.set(key, value, keep(ttl));
@@ -67,7 +73,7 @@ class KeyvNuthatch extends EventEmitter {
     }
 
     async has(key) {
-        return (await this.#client.get(key)) !== undefined;
+        return (await this.get(key)) !== undefined;
     }
 
     /** Closes the client, unless the program had made it. */

@@ -11,7 +11,9 @@ use std::task::Poll;
 use napi::bindgen_prelude::{BigInt, Buffer, Either4, Env, Function, Null, Unknown};
 use napi_derive::napi;
 use nuthatch_client::tasks::Client;
-use nuthatch_client::{Compute, ComputeError, Error, Local, Login, Options, Outcome};
+use nuthatch_client::{
+    CarriedOut, Compute, ComputeError, Error, Local, Login, Many, Options, Outcome,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -113,6 +115,19 @@ fn closed() -> napi::Error<&'static str> {
 /// Whether a change was made.
 fn done(outcome: Result<Outcome, Error>) -> Result<Answer, Error> {
     outcome.map(|outcome| Answer::Flag(outcome == Outcome::Done))
+}
+
+/// What came of changes of many keys, each of which has failed for itself or was made.
+fn all_done<T: Clone + Default>(
+    many: Many<T>,
+    answer: impl FnOnce(Vec<T>) -> Answer,
+) -> Result<Answer, Error> {
+    let is_maybe = |(_, error): &(usize, Error)| error.carried_out() == CarriedOut::Maybe;
+    let in_part = many.failed.len() < many.values.len() || many.failed.iter().any(is_maybe);
+    match many.complete() {
+        Err(error) if in_part => Ok(Answer::FailedInPart(error)),
+        outcome => outcome.map(answer),
+    }
 }
 
 impl Native {
@@ -368,8 +383,7 @@ impl Native {
             .map(|(key, value)| (key, value, keep))
             .collect();
         self.keep(number, |client| async move {
-            client.set_many(&items).await.complete()?;
-            Ok(Answer::Done)
+            all_done(client.set_many(&items).await, |_| Answer::Done)
         })
     }
 
@@ -406,7 +420,7 @@ impl Native {
     pub fn delete_many(&self, number: u32, keys: Vec<Key>) -> Result<()> {
         let keys = all_owned(&keys)?;
         self.keep(number, |client| async move {
-            Ok(Answer::Flags(client.delete_many(&keys).await.complete()?))
+            all_done(client.delete_many(&keys).await, Answer::Flags)
         })
     }
 

@@ -91,11 +91,14 @@ impl ValidateNapiValue for Key {}
 
 impl FromNapiValue for Bytes {
     unsafe fn from_napi_value(env: sys::napi_env, value: sys::napi_value) -> napi::Result<Self> {
+        let mut kind = 0;
         // SAFETY: environment and value are the caller's.
         unsafe {
-            match String::from_napi_value(env, value) {
-                Ok(text) => Ok(Self(text.into_bytes())),
-                Err(_) => Ok(Self(BufferSlice::from_napi_value(env, value)?.to_vec())),
+            sys::napi_typeof(env, value, &mut kind);
+            // Never by trial: who tries in vain to make a string of a buffer, makes JSON of it first, for the words of the error.
+            match ValueType::from(kind) {
+                ValueType::String => Ok(Self(String::from_napi_value(env, value)?.into_bytes())),
+                _ => Ok(Self(BufferSlice::from_napi_value(env, value)?.to_vec())),
             }
         }
     }
@@ -179,7 +182,7 @@ impl ToNapiValue for Batch {
                 continue;
             }
             told.insert(match answer {
-                Answer::Failed(_) => FAILED,
+                Answer::Failed(_) | Answer::FailedInPart(_) => FAILED,
                 Answer::Compute => COMPUTE,
                 Answer::NotComputed => NOT_COMPUTED,
                 _ => DONE,
@@ -209,6 +212,9 @@ impl ToNapiValue for Batch {
                 Answer::Failed(error) => {
                     let carried_out = error.carried_out() == CarriedOut::Maybe;
                     told.insert((code(&error), error.to_string(), carried_out))?;
+                }
+                Answer::FailedInPart(error) => {
+                    told.insert((code(&error), error.to_string(), true))?;
                 }
             }
         }

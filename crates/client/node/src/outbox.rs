@@ -24,6 +24,8 @@ pub(crate) enum Answer {
     /// Each server's address and what it says of itself.
     Told(Vec<(String, Vec<(String, String)>)>),
     Failed(Error),
+    /// A change of many keys, of which some may have been made.
+    FailedInPart(Error),
     /// JavaScript has to compute the value first.
     Compute,
     /// It failed to, and knows why.

@@ -139,6 +139,43 @@ test("calls of one tick travel together, and on one connection", async () => {
     await client.close();
 });
 
+test("calls beyond what may wait at a time stand in line", async () => {
+    const client = new Client(`${server.tcp}?requests_max=16`, { codec: "utf8", timeout: 60 });
+    const keys = Array.from({ length: 30_000 }, (_, number) => `line${number % 100}`);
+    await Promise.all(keys.map((key) => client.set(key, key)));
+    assert.deepEqual(await Promise.all(keys.map((key) => client.get(key))), keys);
+    await client.close();
+});
+
+test("a Buffer is stored as the bytes that it is", async (context) => {
+    const client = new Client(server.tcp);
+    const toJSON = context.mock.method(Buffer.prototype, "toJSON");
+    const value = Buffer.from([0, 255, 7]);
+    await Promise.all([client.set("bytes", value), client.setMany([["many bytes", value]]), client.getOrCompute("computed", () => value)]);
+    await client.append("bytes", value);
+    // Nobody makes JSON of them on the way, which takes a hundred times as long.
+    assert.equal(toJSON.mock.callCount(), 0);
+    assert.deepEqual(await client.getMany(["bytes", "many bytes", "computed"]), [Buffer.concat([value, value]), value, value]);
+    await client.close();
+});
+
+test("calls leave though a test has put a clock of its own in place of Node.js'", async (context) => {
+    const client = new Client(server.tcp, { codec: "utf8" });
+    const clock = context.mock.method(process, "nextTick", () => {});
+    const stored = client.set("clock", "v");
+    clock.mock.restore();
+    await stored;
+    assert.equal(await client.get("clock"), "v");
+    await client.close();
+});
+
+test("an address may be a URL", async () => {
+    const client = new Client(new URL(server.tcp), { codec: "utf8" });
+    await client.set("url", "v");
+    assert.equal(await client.get("url"), "v");
+    await client.close();
+});
+
 test("values of all sizes come together", async () => {
     const client = new Client(server.tcp);
     const values = Array.from({ length: 300 }, (_, number) => Buffer.alloc((number * number) % 40_000, number));

@@ -201,6 +201,35 @@ test("a server that lies", async () => {
     }
 });
 
+test("an error tells who waits for it", async () => {
+    const client = new Client(await nobody());
+    const compute = () => assert.fail("computed");
+    const calls = [() => client.get("k"), () => client.set("k", "v"), () => client.getMany(["k"]), () => client.getOrCompute("", compute)];
+    for (const call of calls) {
+        const handlesRequest = async () => {
+            await call();
+        };
+        await assert.rejects(handlesRequest(), { stack: /^\w+Error: .*\n[^]*at async handlesRequest/ });
+    }
+    await client.close();
+});
+
+test("changes of many keys that fail in part may have been made", async () => {
+    const dead = await nobody();
+    const two = new Client(`${server.tcp},${dead.slice("tcp://".length)}`);
+    const items = Array.from({ length: 50 }, (_, number) => [`part${number}`, "v"]);
+    const inPart = { name: "DownError", code: "ERR_NUTHATCH_DOWN", carriedOut: true };
+    await assert.rejects(two.setMany(items), inPart);
+    await assert.rejects(two.deleteMany(items.map(([key]) => key)), inPart);
+    const none = new Client(dead);
+    await assert.rejects(none.setMany(items), { name: "DownError", carriedOut: false });
+    const one = new Client(server.tcp, { codec: "utf8" });
+    await assert.rejects(one.setMany([["", "v"]]), { name: "KeyError", carriedOut: false });
+    await assert.rejects(one.setMany({ "": "v", part: "made" }), { name: "KeyError", carriedOut: true });
+    assert.equal(await one.get("part"), "made");
+    await Promise.all([two.close(), none.close(), one.close()]);
+});
+
 test("a server that asks for a login", async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "nuthatch-node-"));
     after(() => rmSync(folder, { recursive: true }));

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { createCache } from "cache-manager";
 import Keyv from "keyv";
@@ -51,6 +52,39 @@ test("a store may have a client that the program made, and may empty the server"
     assert.equal(await keyv.get("k"), undefined);
     await keyv.disconnect();
     await client.set("k", "still open");
+    await client.close();
+});
+
+test("a store gives what Keyv has stored, whatever the client's codec", async () => {
+    for (const codec of ["buffer", "utf8", "json"]) {
+        const client = new Client(server.tcp, { codec });
+        const keyv = new Keyv({ store: new KeyvNuthatch(client), namespace: codec, throwOnErrors: true });
+        await keyv.set("k", { a: 1 });
+        assert.deepEqual(await keyv.get("k"), { a: 1 });
+        assert.deepEqual(await keyv.get(["none", "k"]), [undefined, { a: 1 }]);
+        // The place of a value that somebody computes is none.
+        let finish;
+        const computing = client.getOrCompute(`${codec}:computed`, () => new Promise((resolve) => (finish = resolve)));
+        while (finish === undefined) {
+            await sleep(1);
+        }
+        assert.equal(await keyv.get("computed"), undefined);
+        assert.equal(await keyv.has("computed"), false);
+        finish("1");
+        await computing;
+        await client.close();
+    }
+});
+
+test("without a lifetime of its own an item has the client's", async () => {
+    const client = new Client(server.tcp, { codec: "utf8", ttl: 100 });
+    const store = new KeyvNuthatch(client);
+    for (const none of [undefined, null, 0]) {
+        await store.set("k", "v", none);
+        const { ttl } = await client.getItem("k");
+        assert.ok(ttl > 90 && ttl <= 100);
+    }
+    await assert.rejects(store.set("k", "v", NaN), { code: "ERR_OUT_OF_RANGE" });
     await client.close();
 });
 

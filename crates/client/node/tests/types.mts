@@ -24,7 +24,11 @@ await plain.setMany({ k: "v" }, { ttl: 60 });
 const sum: number | undefined = await plain.incr("n");
 const large: bigint | undefined = await plain.decr("n", 5n);
 await text.cas("k", "v", (await text.getItem("k"))!.cas);
-const options: Options = { address: "tcp://a" };
+const options: Options = { address: "tcp://a", codec: process.env.TEXT ? "utf8" : "json" };
+const perhapsText: unknown = await new Client(options).get("k");
+const { address, ...others } = options;
+const byUrl: Buffer | undefined = new Client(new URL(address)).getSync("k");
+new KeyvNuthatch(new Client(address, others));
 new KeyvNuthatch(text, { mayFlush: true });
 await plain[Symbol.asyncDispose]();
 
@@ -39,5 +43,5 @@ try {
     await plain.get("k");
 } catch (error) {
     const code: string | undefined = error instanceof DownError ? error.code : undefined;
-    console.log(code, bytes, found, user, number, many, computed, perhaps, sum, large, options);
+    console.log(code, bytes, found, user, number, many, computed, perhaps, sum, large, perhapsText, byUrl);
 }
