@@ -24,6 +24,7 @@ case $profile in
 esac
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 processor=$(node -p process.arch)
+library=$(node -p 'process.report.getReport().header.glibcVersionRuntime ? "glibc" : "musl"')
 
 staged=$(mktemp -d)
 trap 'rm -r "$staged"' EXIT
@@ -31,8 +32,8 @@ cp -R crates/client/node/package/. LICENSE "$staged"
 cp "$built/libnuthatch_node.so" "$staged/index.node"
 (
     cd "$staged"
-    # The file in the repository has no version and no processor.
-    npm pkg set version="$version" "cpu[0]=$processor"
+    # The file in the repository has no version, no processor and no C library.
+    npm pkg set version="$version" "cpu[0]=$processor" "libc[0]=$library"
     npm pack --silent >/dev/null
 )
 mkdir -p "$out"

@@ -35,10 +35,12 @@ function work() {
     const server = app.listen(Number(process.env.PORT ?? 8080), "127.0.0.1", () => {
         console.log(`http://127.0.0.1:${server.address().port} by ${process.pid}`);
     });
-    process.once("SIGTERM", async () => {
-        server.close();
-        await cache.close();
-        process.disconnect();
+    process.once("SIGTERM", () => {
+        // When the last page was sent: until then it may be asked for.
+        server.close(async () => {
+            await cache.close();
+            process.disconnect();
+        });
     });
 }
 

@@ -20,7 +20,7 @@ export interface Options<C = "buffer" | "utf8" | "json" | Codec<any>> {
     codec?: C;
     /** Lifetime of what is stored without one, in seconds. */
     ttl?: number;
-    /** Seconds that a call may take: 1. */
+    /** Seconds that a call may take: 1. If it makes a connection first, that comes on top. */
     timeout?: number;
     /** Seconds that a connection may take to be made: 1. */
     connectTimeout?: number;
@@ -96,7 +96,7 @@ export interface Client<V = Buffer, W = V> {
     getSync<O = undefined>(key: Key, otherwise?: O): V | undefined | O;
     /** The value under a key, or undefined. */
     get(key: Key): Promise<V | undefined>;
-    /** The values under these keys, in their order. */
+    /** The values under these keys, in their order. It is rejected if one of several servers fails. */
     getMany(keys: Iterable<Key>): Promise<(V | undefined)[]>;
     /** The value under a key, and what else the server knows of it. */
     getItem(key: Key): Promise<Item<V> | undefined>;
@@ -121,7 +121,7 @@ export interface Client<V = Buffer, W = V> {
     replace(key: Key, value: W, options?: Keep): Promise<boolean>;
     /** Stores a value if the item is still the one that `getItem` gave with this number, and says whether it did. */
     cas(key: Key, value: W, cas: bigint, options?: Keep): Promise<boolean>;
-    /** Stores each key's value. */
+    /** Stores each key's value. If that is rejected, some may have been stored: `carriedOut`. */
     setMany(items: Iterable<readonly [Key, W]> | Record<string, W>, options?: Keep): Promise<void>;
     /** Adds bytes behind those there are, without the codec, and says whether there is an item. */
     append(key: Key, value: Plain): Promise<boolean>;
@@ -154,7 +154,7 @@ export interface Client<V = Buffer, W = V> {
     /** Each server's statistics: all, or those of a kind, as "items". */
     stats(kind?: string): Promise<Record<string, Record<string, string>>>;
 
-    /** Waits for the calls that are under way, and ends the connections. Later calls fail. */
+    /** Waits for the calls that are under way, and what they compute, and ends the connections. Later calls fail. */
     close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
 }
@@ -162,7 +162,7 @@ export interface Client<V = Buffer, W = V> {
 /** What went wrong. */
 export class NuthatchError extends Error {
     code: string;
-    /** Whether the server may have carried out the call all the same. */
+    /** Whether the server may have carried out the call all the same: of a change of many keys, a part of it. */
     carriedOut: boolean;
 }
 /** ERR_NUTHATCH_KEY: a key that is empty or too long. */
