@@ -79,7 +79,12 @@ impl Site {
         greeting: &Request<'_>,
         replies: Result<Vec<Reply>, Error>,
     ) -> Result<(), String> {
-        let replies = replies.map_err(|error| error.to_string())?;
+        // Nobody asks whether a greeting was carried out.
+        let replies = replies.map_err(|error| match error {
+            Error::Lost { reason, .. } => reason.to_string(),
+            Error::Timeout { .. } => "no reply to a greeting in time".to_owned(),
+            other => other.to_string(),
+        })?;
         match (greeting, replies.first().map(|reply| &reply.code)) {
             (Request::Login { .. }, Some(Code::Line(line))) if line == "STORED" => Ok(()),
             (Request::Login { .. }, Some(Code::Refused(words))) => {

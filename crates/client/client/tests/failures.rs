@@ -292,6 +292,7 @@ fn a_server_that_refuses_a_connection_is_told_from_one_without_the_meta_commands
             b"ERROR Too many open connections\r\n",
             "down: Too many open connections;",
         ),
+        (b"", "down: the server closed the connection;"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("tcp://{}", listener.local_addr().unwrap());
