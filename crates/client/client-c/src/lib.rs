@@ -5,6 +5,7 @@
 //! C. What cannot be checked (that a pointer is valid) is in the Safety section of each function.
 
 mod calls;
+mod cancel;
 mod compute;
 mod lease;
 mod many;

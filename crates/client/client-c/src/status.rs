@@ -6,6 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nuthatch_client::{CarriedOut, Error, Outcome};
 
+use crate::cancel::Uncancelled;
+
 /// What a call came to. A negative number is a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -103,8 +105,9 @@ fn say(words: &str) {
     let _ = WORDS.try_with(|last| *last.borrow_mut() = words);
 }
 
-/// Runs the body of a function that C called: a panic must not go beyond it.
+/// Runs the body of a function that C called: a panic must not go beyond it, and no cancellation of its thread come into it.
 pub(crate) fn catch(body: impl FnOnce() -> Result<Status, Failure>) -> c_int {
+    let _uncancelled = Uncancelled::begin();
     // A client is left in order by a panic: its locks pass over one.
     let (status, words) = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(status)) => return status as c_int,

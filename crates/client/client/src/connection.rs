@@ -148,9 +148,10 @@ impl Connection {
             requests,
             when_full: self.options.when_full,
         };
-        let call = self.wait(deadline, room).unwrap_or(Err(Error::Timeout {
+        let entered = self.wait(deadline, room).unwrap_or(Err(Error::Timeout {
             carried_out: CarriedOut::No,
-        }))?;
+        }));
+        let call = entered.inspect_err(|_| self.end_if_late())?;
         if self.takes_over_sending() {
             self.send(None);
         }
@@ -166,12 +167,17 @@ impl Connection {
         if self.takes_over_sending() {
             self.send(None);
         }
-        if let Some(reason) = self.queue.too_late(&self.options) {
-            self.end(&reason);
-        }
+        self.end_if_late();
         Err(Error::Timeout {
             carried_out: CarriedOut::Maybe,
         })
+    }
+
+    /// Ends it if its oldest reply is too late. Who fails asks for that: else nobody would notice while there is no room.
+    fn end_if_late(&self) {
+        if let Some(reason) = self.queue.too_late(&self.options) {
+            self.end(&reason);
+        }
     }
 
     /// Waits until the goal is reached, and works for all meanwhile. None: it was not until the deadline.

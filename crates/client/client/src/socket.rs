@@ -2,9 +2,17 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+#[cfg(target_os = "linux")]
+use nix::errno::Errno;
+#[cfg(target_os = "linux")]
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 
 use crate::address::Endpoint;
 use crate::memory::SharedEnd;
@@ -34,7 +42,7 @@ impl Socket {
     pub fn connect(endpoint: &Endpoint, patience: Duration) -> io::Result<Self> {
         match endpoint {
             Endpoint::Shared(_) => Err(ErrorKind::Unsupported.into()),
-            Endpoint::Unix(path) => Ok(Self::Unix(UnixStream::connect(path)?)),
+            Endpoint::Unix(path) => Ok(Self::Unix(connect_unix(path, patience)?)),
             Endpoint::Tcp { host, port } => {
                 let deadline = Instant::now() + patience;
                 let mut failure = io::Error::new(ErrorKind::NotFound, "the host has no address");
@@ -103,6 +111,37 @@ impl Socket {
             Self::TaskTcp(_) | Self::TaskUnix(_) | Self::TaskRing(_) => Ok(()),
         }
     }
+}
+
+/// Connects to a socket in the file system. On Linux a connect waits while as many wait as the server lets wait: for as long as
+/// sends may. nuthatch-direct has the same, because neither needs the other.
+#[cfg(target_os = "linux")]
+fn connect_unix(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let deadline = Instant::now() + patience;
+    let address = UnixAddr::new(path)?;
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let stream = UnixStream::from(socket(AddressFamily::Unix, SockType::Stream, flags, None)?);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // No time at all would be no end.
+        stream.set_write_timeout(Some(left.max(Duration::from_millis(1))))?;
+        match connect(stream.as_raw_fd(), &address) {
+            Ok(()) => return Ok(stream),
+            // A signal's handler has run.
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => {
+                let words = "the server takes no more connections at present";
+                return Err(io::Error::new(ErrorKind::TimedOut, words));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The same elsewhere, where a connect does not wait.
+#[cfg(not(target_os = "linux"))]
+fn connect_unix(path: &Path, _: Duration) -> io::Result<UnixStream> {
+    UnixStream::connect(path)
 }
 
 impl Read for &Socket {

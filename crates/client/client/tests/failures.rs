@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nuthatch_client::{CarriedOut, Client, Error, Options};
+use nuthatch_client::{CarriedOut, Client, Error, Options, WhenFull};
 
 mod servers;
 
@@ -214,6 +216,57 @@ fn a_connection_whose_replies_are_too_late_is_ended() {
         has_ended.try_recv().ok()
     });
     assert!(calls > 2, "{calls}");
+}
+
+/// The kind of fault is a connection that nobody gives up: who finds no room for a call fails before it waits for a reply.
+#[test]
+fn a_connection_that_takes_nothing_is_ended_too() {
+    for when_full in [WhenFull::Wait, WhenFull::Fail] {
+        let connections = Arc::new(AtomicUsize::new(0));
+        let seen = connections.clone();
+        let address = server(move |socket| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(running::PATIENCE);
+            drop(socket);
+        });
+        let mut options = options();
+        (options.timeout, options.late_max) =
+            (Duration::from_millis(20), Duration::from_millis(50));
+        (options.requests_max, options.when_full) = (1, when_full);
+        options.retry_least = Duration::from_millis(1);
+        let client = Client::connect_with(&address, options).unwrap();
+        running::wait_until("another connection", || {
+            client.set("k", vec![0; 8 << 20], None).unwrap_err();
+            (connections.load(Ordering::Relaxed) > 1).then_some(())
+        });
+    }
+}
+
+/// Linux lets a connect to a socket in the file system wait while the server accepts nobody. The kind of fault is a call that
+/// has no end.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_accepts_nobody_takes_no_more_than_the_time_of_a_connection() {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    // SAFETY: a call without addresses, on a descriptor that is open.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);
+    let _first = UnixStream::connect(&path).unwrap();
+    for scheme in ["unix", "shm"] {
+        if scheme == "shm" && !HAS_SHARED {
+            continue;
+        }
+        let address = format!("{scheme}://{}?connect_timeout_ms=20", path.display());
+        let error = Client::connect(&address).unwrap().get("k").unwrap_err();
+        assert!(
+            matches!(&error, Error::Down { reason, .. } if reason.contains("the server ")),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@
 ))]
 
 use std::io::Write;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -356,6 +356,24 @@ fn a_server_without_a_ring_for_one_more_is_asked_by_the_socket_or_says_why() {
     let (alone, _) = address.split_once('?').unwrap();
     let why = why_down(&Client::connect(alone).unwrap());
     assert_eq!(why, "too many rings are open (--shared-clients)");
+}
+
+/// The kind of fault is a time that begins anew with each byte.
+#[test]
+fn an_answer_in_pieces_takes_no_more_than_the_time_of_a_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shared");
+    let listener = UnixListener::bind(&path).unwrap();
+    thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            while socket.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+    });
+    let address = format!("shm://{}?connect_timeout_ms=200", path.display());
+    let why = why_down(&Client::connect(&address).unwrap());
+    assert_eq!(why, "the server does not answer");
 }
 
 /// A server of the version before refuses the message in which a ring is asked for, in its words.

@@ -270,6 +270,37 @@ fn tasks_that_find_the_queue_full_stand_in_line() {
 }
 
 #[cfg(feature = "tls")]
+/// As for threads: who finds no room asks whether the connection is of any more use.
+#[test]
+fn a_connection_that_takes_nothing_is_ended() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp://{}", listener.local_addr().unwrap());
+    let (accepted, are_accepted) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let _ = std::io::Write::write_all(&mut socket, b"MN\r\n");
+            if accepted.send(socket).is_err() {
+                return;
+            }
+        }
+    });
+    for runtime in runtimes() {
+        let mut options = Options::default();
+        (options.timeout, options.late_max) =
+            (Duration::from_millis(20), Duration::from_millis(50));
+        options.requests_max = 1;
+        options.retry_least = Duration::from_millis(1);
+        let client = Client::connect_with(&address, options).unwrap();
+        let mut sockets = Vec::new();
+        running::wait_until("another connection", || {
+            let stored = runtime.block_on(client.set("k", vec![0; 8 << 20], None));
+            stored.unwrap_err();
+            sockets.extend(are_accepted.try_iter());
+            (sockets.len() > 1).then_some(())
+        });
+    }
+}
+
 #[test]
 fn tls_is_the_same_for_tasks() {
     let Some((server, ca)) = with_tls() else {

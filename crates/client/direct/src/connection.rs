@@ -11,10 +11,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, connect, recvmsg,
+    socket,
+};
 use nuthatch_base::memory::shared::ForkMark;
 use nuthatch_engine::sharing::{Asks, WELCOME_BYTES, check_answer, hello};
 use nuthatch_ring::Offer;
@@ -46,12 +50,11 @@ pub(crate) struct Files {
 impl Connection {
     /// Connects, and asks for the memory. Errors: see [`Direct::connect`](crate::Direct::connect).
     pub fn open(path: &Path, asks: Asks, patience: Duration) -> io::Result<(Self, Files)> {
-        let mut stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))?;
+        let deadline = Instant::now() + patience;
+        let mut stream = connect_by(deadline, path)?;
         // A server that refuses this process does not wait for what it says.
         let said = stream.write_all(&hello(asks));
-        let files = match receive(&stream, asks) {
+        let files = match receive(&stream, asks, deadline) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 return Err(said.err().unwrap_or(error));
             }
@@ -98,22 +101,48 @@ impl Drop for Connection {
     }
 }
 
+/// The time up to then, and some of it in each case: none would be taken for no end.
+fn left(deadline: Instant) -> Option<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    Some(left.max(Duration::from_millis(1)))
+}
+
+fn in_vain() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "the server does not answer")
+}
+
+/// Connects. A connect waits while as many wait as the server lets wait: for as long as sends may.
+fn connect_by(deadline: Instant, path: &Path) -> io::Result<UnixStream> {
+    let address = UnixAddr::new(path)?;
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let stream = UnixStream::from(socket(AddressFamily::Unix, SockType::Stream, flags, None)?);
+    loop {
+        stream.set_write_timeout(left(deadline))?;
+        match connect(stream.as_raw_fd(), &address) {
+            Ok(()) => return Ok(stream),
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => return Err(in_vain()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// Receives the server's answer.
-fn receive(stream: &UnixStream, asks: Asks) -> io::Result<Files> {
+fn receive(stream: &UnixStream, asks: Asks, deadline: Instant) -> io::Result<Files> {
     let mut answer = [0; WELCOME_BYTES];
     let mut files = Vec::new();
     let mut at = 0;
     while at < WELCOME_BYTES {
+        if Instant::now() >= deadline {
+            return Err(in_vain());
+        }
+        stream.set_read_timeout(left(deadline))?;
         let mut space = nix::cmsg_space!([i32; 4]);
         let mut parts = [IoSliceMut::new(&mut answer[at..])];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
         let received = match recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags)
         {
-            Err(nix::errno::Errno::EINTR) => continue,
-            Err(nix::errno::Errno::EAGAIN) => {
-                let words = "the server does not answer";
-                return Err(io::Error::new(ErrorKind::TimedOut, words));
-            }
+            Err(Errno::EINTR | Errno::EAGAIN) => continue,
             received => received?,
         };
         for message in received.cmsgs()? {

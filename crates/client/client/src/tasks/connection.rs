@@ -97,8 +97,9 @@ impl Connection {
     ) -> Result<Ticket, Error> {
         let carried_out = CarriedOut::No;
         let entered = timeout_at(deadline.into(), self.enter(requests)).await;
+        let entered = entered.unwrap_or(Err(Error::Timeout { carried_out }));
         Ok(Ticket {
-            call: entered.unwrap_or(Err(Error::Timeout { carried_out }))?,
+            call: entered.inspect_err(|_| self.shared.end_if_late())?,
             shared: self.shared.clone(),
             is_through: false,
         })
@@ -156,9 +157,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         if !self.is_through {
             self.shared.queue.abandon(&self.call);
-            if let Some(reason) = self.shared.queue.too_late(&self.shared.options) {
-                self.shared.queue.die(&reason);
-            }
+            self.shared.end_if_late();
         }
     }
 }
@@ -208,6 +207,14 @@ async fn receive(held: Held) {
 }
 
 impl Shared {
+    /// Ends the connection if its oldest reply is too late. Who fails asks for that: else nobody would notice while there is no
+    /// room.
+    fn end_if_late(&self) {
+        if let Some(reason) = self.queue.too_late(&self.options) {
+            self.queue.die(&reason);
+        }
+    }
+
     /// Waits for something to be sent. False: the connection is over.
     async fn has_output(&self) -> bool {
         poll_fn(|context| {
