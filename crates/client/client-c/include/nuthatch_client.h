@@ -3,7 +3,8 @@
  *
  * All threads of a program share one client: it has one connection to each server, on which the
  * calls of all threads travel together. A child of a fork uses the same client, with connections of
- * its own.
+ * its own. A thread that is cancelled (pthread_cancel) in a call ends at its next point of
+ * cancellation after the call.
  *
  * Functions return 0 or more on success, and a negative nuthatch_client_status on failure. What
  * happened is said in words by nuthatch_client_error(). A key is any 1 to 250 bytes, a value any
@@ -14,6 +15,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+/**
+ * As glibc and musl have it.
+ */
+#define DISABLE 1
 
 /**
  * What a call came to. A negative number is a failure.
@@ -374,6 +380,8 @@ int nuthatch_client_decr(const struct nuthatch_client *client,
  */
 int nuthatch_client_flush_all(const struct nuthatch_client *client);
 
+extern int pthread_setcancelstate(int state, int *before);
+
 /**
  * Gets the value under a key; if there is none, `compute(context, …)` computes it, and it is stored for so many milliseconds,
  * rounded up to seconds, or without an end if they are negative. Of all clients that ask at a time one computes, and the others
@@ -412,8 +420,8 @@ int nuthatch_client_get_or_compute(const struct nuthatch_client *client,
  * * A failure: the value is to be computed, and not stored.
  *
  * If another client computes and there is no old value, this waits for it, `lease_ms` at most, rounded up to seconds. Then
- * another client computes, for which this waits as long. A value that has no more than `early_ms` left, if that is 0 or more, is computed anew. `value` has
- * its flags, and has to be freed in each case.
+ * another client computes, for which this waits as long. A value that has no more than `early_ms` left, if that is 0 or more,
+ * is computed anew. `value` has its flags, and has to be freed in each case.
  *
  * # Safety
  * `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.

@@ -1,5 +1,5 @@
 //! A thread that is cancelled (pthread_cancel) unwinds from where it waits, which Rust's frames do not bear: the process would end.
-//! So it is cancelled after the call.
+//! So it is cancelled at its next point of cancellation after the call.
 
 /// While there is one, its thread is not cancelled.
 pub(crate) struct Uncancelled {

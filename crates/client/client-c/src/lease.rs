@@ -26,8 +26,8 @@ pub(crate) fn how(lease_ms: u64, early_ms: i64) -> Compute {
 /// * A failure: the value is to be computed, and not stored.
 ///
 /// If another client computes and there is no old value, this waits for it, `lease_ms` at most, rounded up to seconds. Then
-/// another client computes, for which this waits as long. A value that has no more than `early_ms` left, if that is 0 or more, is computed anew. `value` has
-/// its flags, and has to be freed in each case.
+/// another client computes, for which this waits as long. A value that has no more than `early_ms` left, if that is 0 or more,
+/// is computed anew. `value` has its flags, and has to be freed in each case.
 ///
 /// # Safety
 /// `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.

@@ -362,6 +362,34 @@ static void threads_share_a_client(nuthatch_client *client)
     assert(nuthatch_client_incr(client, BYTES("shared"), 0, &number) == 0 && number == 1600);
 }
 
+static void *calls_until_cancelled(void *client)
+{
+    nuthatch_client_value value;
+    for (;;) {
+        assert(nuthatch_client_set(client, BYTES("cancelled"), BYTES("v"), -1, 0) == 0);
+        assert(nuthatch_client_get(client, BYTES("cancelled"), &value) == 0 && has(&value, "v"));
+        nuthatch_client_value_free(&value);
+        pthread_testcancel();
+    }
+}
+
+/* They leave neither the process nor the client in disorder, whatever they do for other threads. */
+static void threads_are_cancelled(nuthatch_client *client)
+{
+    pthread_t threads[8];
+    void *outcome;
+    for (int round = 0; round < 20; round++) {
+        for (int at = 0; at < 8; at++)
+            assert(pthread_create(&threads[at], NULL, calls_until_cancelled, client) == 0);
+        assert(nuthatch_client_set(client, BYTES("k"), BYTES("v"), -1, 0) == 0);
+        for (int at = 0; at < 8; at++)
+            assert(pthread_cancel(threads[at]) == 0);
+        for (int at = 0; at < 8; at++)
+            assert(pthread_join(threads[at], &outcome) == 0 && outcome == PTHREAD_CANCELED);
+    }
+    assert(nuthatch_client_set(client, BYTES("k"), BYTES("v"), -1, 0) == 0);
+}
+
 int main(int count, char **words)
 {
     assert(count == 3);
@@ -375,6 +403,7 @@ int main(int count, char **words)
     a_process_keeps_clients(words[1]);
     wrong_arguments(client);
     threads_share_a_client(client);
+    threads_are_cancelled(client);
     a_child_shares_no_connection(client);
     nuthatch_client_destroy(client);
 
