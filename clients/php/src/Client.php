@@ -83,7 +83,12 @@ final class Client
     public function getItem(string $key): ?Item
     {
         $bytes = $this->native->getItem($this->prefix . $key, $flags, $cas, $left);
-        return $bytes === null ? null : new Item($this->unpacked($bytes, $flags), $cas, $left < 0 ? null : $left);
+        if ($bytes === null) {
+            return null;
+        }
+        $value = $this->unpacked($bytes, $flags);
+        $left = $left < 0 ? null : $left;
+        return new Item($value, $cas, $left);
     }
 
     /** Whether there is a value under a key. */
@@ -96,14 +101,28 @@ final class Client
      * The values under keys, by the keys; those that there are.
      *
      * @param iterable<string> $keys
+     * @param null|callable(CacheException): void $failed is given why values are missing: a server that cannot be asked, or a
+     *     value that cannot be read. The others are returned then. Without it this throws
      * @return array<string, mixed>
      */
-    public function getMany(iterable $keys): array
+    public function getMany(iterable $keys, ?callable $failed = null): array
     {
+        $failed ??= static fn (CacheException $failure) => throw $failure;
         $values = [];
         foreach (array_chunk(self::listed($keys), self::KEYS_MAX) as $some) {
-            foreach ($this->native->getMany($this->prefixed($some)) as $at => [$bytes, $flags]) {
-                $values[$some[$at]] = $this->unpacked($bytes, $flags);
+            $found = $this->native->getMany($this->prefixed($some), $failure);
+            if ($failure instanceof InvalidArgumentException) {
+                throw $failure;
+            }
+            if ($failure !== null) {
+                $failed($failure);
+            }
+            foreach ($found as $at => [$bytes, $flags]) {
+                try {
+                    $values[$some[$at]] = $this->unpacked($bytes, $flags);
+                } catch (CacheException $unreadable) {
+                    $failed($unreadable);
+                }
             }
         }
         return $values;
@@ -207,8 +226,9 @@ final class Client
      * The value under a key; if there is none, it is computed and stored. Of all that ask at a time, in all processes, one
      * computes, and the others wait for it.
      *
-     * If the server cannot be asked, the value is computed and not stored. If the computation throws, so does this, and one of
-     * those that wait computes. While one computes, there is an empty string under the key.
+     * If the server cannot be asked, the value is computed and not stored. One that cannot be read, of another release of the
+     * program, say, is as none. If the computation throws, so does this, and one of those that wait computes. While one computes,
+     * there is an empty string under the key.
      *
      * @param callable(): mixed $compute
      * @param float $lease how many seconds others wait; then another one computes
@@ -225,15 +245,24 @@ final class Client
         $key = $this->prefix . $key;
         $keep = Lifetime::milliseconds($lifetime);
         [$lease, $early] = [Lifetime::milliseconds($lease), Lifetime::milliseconds($early)];
-        try {
-            $status = $this->native->lease($key, $lease, $early, $bytes, $flags, $cas);
-        } catch (InvalidArgumentException $failure) {
-            throw $failure;
-        } catch (CacheException) {
-            return $compute();
-        }
-        if ($status === Native::DONE) {
-            return $this->unpacked($bytes, $flags);
+        // The second time, if what there was could not be read. Then others store what this one cannot read.
+        for ($times = 0;; $times++) {
+            try {
+                $status = $this->native->lease($key, $lease, $early, $bytes, $flags, $cas);
+                if ($status === Native::COMPUTE) {
+                    break;
+                }
+                return $this->unpacked($bytes, $flags);
+            } catch (InvalidArgumentException $failure) {
+                throw $failure;
+            } catch (SerializationException | NotANumberException) {
+                if ($times > 0) {
+                    return $compute();
+                }
+                $this->attempt(fn () => $this->remove($key, $bytes));
+            } catch (CacheException) {
+                return $compute();
+            }
         }
         $is_stored = $cas === 0;
         try {
@@ -249,6 +278,13 @@ final class Client
                 $this->attempt(fn () => $this->native->deleteCas($key, $cas));
             }
         }
+    }
+
+    /** Removes the item under a key, with its prefix, that has these bytes. Returns whether there was one. */
+    private function remove(string $key, string $bytes): bool
+    {
+        $there = $this->native->getItem($key, $flags, $cas, $left);
+        return $there === $bytes && $this->native->deleteCas($key, $cas);
     }
 
     /** What a change came to whose failure changes nothing about a value. */

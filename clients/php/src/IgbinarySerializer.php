@@ -29,7 +29,7 @@ final class IgbinarySerializer implements Serializer
     {
         try {
             return igbinary_serialize($value);
-        } catch (\Exception $failure) {
+        } catch (\Throwable $failure) {
             throw new SerializationException($failure->getMessage(), 0, $failure);
         }
     }

@@ -22,7 +22,8 @@ final class JsonSerializer implements Serializer
                 $value,
                 JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION
             );
-        } catch (\JsonException $failure) {
+        } catch (\Throwable $failure) {
+            // What JSON has no form for, or an object whose own method fails.
             throw new SerializationException($failure->getMessage(), 0, $failure);
         }
     }

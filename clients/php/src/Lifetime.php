@@ -39,6 +39,7 @@ final class Lifetime
             return $lifetime;
         }
         $now = new DateTimeImmutable();
-        return $now->add($lifetime)->getTimestamp() - $now->getTimestamp();
+        $end = $now->add($lifetime);
+        return $end->getTimestamp() - $now->getTimestamp() + ((int) $end->format('u') - (int) $now->format('u')) / 1_000_000;
     }
 }

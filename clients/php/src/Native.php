@@ -13,6 +13,10 @@ use Nuthatch\Exception\NoReplyException;
 use Nuthatch\Exception\NotANumberException;
 use Nuthatch\Exception\NotSentException;
 use Nuthatch\Exception\RefusedException;
+use Throwable;
+
+use function count;
+use function strlen;
 
 /**
  * The library's calls, with bytes and flags for values. All that needs FFI is here and in Library, because only preloaded code
@@ -20,6 +24,9 @@ use Nuthatch\Exception\RefusedException;
  *
  * The library keeps the client of an address, with its connections, for as long as the process lives. The objects here go with
  * the request.
+ *
+ * The handler of a signal runs when a function of PHP or of the library returns, and may throw. If the result was to be the
+ * argument of another call, PHP 8.2 frees arguments that are not there, and crashes. So results are variables first.
  *
  * @internal
  */
@@ -44,7 +51,7 @@ final class Native
     private function __construct(private readonly FFI $library, private readonly CData $client)
     {
         // Where a value is too large for PHP's memory, nothing else runs any more; and this process goes on.
-        register_shutdown_function(fn () => array_map($this->free(...), array_keys($this->slots)));
+        register_shutdown_function(fn () => array_map($this->free(...), $this->slots));
     }
 
     /** The client of an address. */
@@ -76,13 +83,15 @@ final class Native
     /** The bytes under a key, and their flags. Null: there are none. */
     public function get(string $key, ?int &$flags): ?string
     {
-        $slot = $this->slots[$this->depth++] ??= $this->library->new('nuthatch_client_value[1]');
+        $slot = $this->slots[$this->depth] ??= $this->library->new('nuthatch_client_value[1]');
+        $place = $this->depth++;
         try {
-            $this->found($this->library->nuthatch_client_get_item($this->client, $key, strlen($key), $slot));
+            $status = $this->library->nuthatch_client_get_item($this->client, $key, strlen($key), $slot);
+            $this->found($status);
             return self::bytes($slot[0], $flags);
         } finally {
+            $this->depth = $place;
             $this->library->nuthatch_client_value_free($slot);
-            $this->depth--;
         }
     }
 
@@ -90,7 +99,8 @@ final class Native
     public function getItem(string $key, ?int &$flags, ?int &$cas, ?int &$left): ?string
     {
         return $this->lent(1, function (CData $slot) use ($key, &$flags, &$cas, &$left): ?string {
-            $this->found($this->library->nuthatch_client_get_item($this->client, $key, strlen($key), $slot));
+            $status = $this->library->nuthatch_client_get_item($this->client, $key, strlen($key), $slot);
+            $this->found($status);
             [$cas, $left] = [$slot[0]->cas, $slot[0]->seconds_left];
             return self::bytes($slot[0], $flags);
         });
@@ -99,9 +109,10 @@ final class Native
     /** Whether there is an item. */
     public function has(string $key): bool
     {
-        return $this->lent(1, fn (CData $slot) => $this->done(
-            $this->library->nuthatch_client_get($this->client, $key, strlen($key), $slot)
-        ));
+        return $this->lent(1, function (CData $slot) use ($key): bool {
+            $status = $this->library->nuthatch_client_get($this->client, $key, strlen($key), $slot);
+            return $this->done($status);
+        });
     }
 
     /**
@@ -124,15 +135,14 @@ final class Native
     public function store(string $call, string $key, string $bytes, int $lifetime, int $flags): bool
     {
         $call = "nuthatch_client_$call";
-        return $this->done(
-            $this->library->$call($this->client, $key, strlen($key), $bytes, strlen($bytes), $lifetime, $flags)
-        );
+        $status = $this->library->$call($this->client, $key, strlen($key), $bytes, strlen($bytes), $lifetime, $flags);
+        return $this->done($status);
     }
 
     /** Stores bytes if the item has this number still. */
     public function cas(string $key, string $bytes, int $lifetime, int $flags, int $cas): bool
     {
-        return $this->done($this->library->nuthatch_client_cas(
+        $status = $this->library->nuthatch_client_cas(
             $this->client,
             $key,
             strlen($key),
@@ -141,7 +151,8 @@ final class Native
             $lifetime,
             $flags,
             $cas
-        ));
+        );
+        return $this->done($status);
     }
 
     /** Adds to a number or subtracts from it: "incr" or "decr". Null: there is none. */
@@ -149,47 +160,55 @@ final class Native
     {
         $call = "nuthatch_client_$call";
         $number = $this->library->new('uint64_t[1]');
-        return $this->done($this->library->$call($this->client, $key, strlen($key), $by, $number)) ? $number[0] : null;
+        $status = $this->library->$call($this->client, $key, strlen($key), $by, $number);
+        return $this->done($status) ? $number[0] : null;
     }
 
     /** Gives an item a lifetime. False: there is none. */
     public function touch(string $key, int $lifetime): bool
     {
-        return $this->done($this->library->nuthatch_client_touch($this->client, $key, strlen($key), $lifetime));
+        $status = $this->library->nuthatch_client_touch($this->client, $key, strlen($key), $lifetime);
+        return $this->done($status);
     }
 
     /** Removes an item. False: there was none. */
     public function delete(string $key): bool
     {
-        return $this->done($this->library->nuthatch_client_delete($this->client, $key, strlen($key)));
+        $status = $this->library->nuthatch_client_delete($this->client, $key, strlen($key));
+        return $this->done($status);
     }
 
     /** Removes an item if it has this number still. */
     public function deleteCas(string $key, int $cas): bool
     {
-        return $this->done($this->library->nuthatch_client_delete_cas($this->client, $key, strlen($key), $cas));
+        $status = $this->library->nuthatch_client_delete_cas($this->client, $key, strlen($key), $cas);
+        return $this->done($status);
     }
 
     /** Removes all items of all servers. */
     public function flush(): void
     {
-        $this->done($this->library->nuthatch_client_flush_all($this->client));
+        $status = $this->library->nuthatch_client_flush_all($this->client);
+        $this->done($status);
     }
 
     /**
      * The bytes and flags under keys, by their places.
      *
      * @param list<string> $keys
+     * @param CacheException|null $failure why some are missing
      * @return array<int, array{string, int}>
      */
-    public function getMany(array $keys): array
+    public function getMany(array $keys, ?CacheException &$failure): array
     {
+        $failure = null;
         if ($keys === []) {
             return [];
         }
-        return $this->lent(count($keys), function (CData $slot) use ($keys): array {
+        return $this->lent(count($keys), function (CData $slot) use ($keys, &$failure): array {
             $many = $this->keys($keys, $memory);
-            $this->done($this->library->nuthatch_client_get_many_items($this->client, $many, count($keys), $slot));
+            $status = $this->library->nuthatch_client_get_many_items($this->client, $many, count($keys), $slot);
+            $failure = $status >= 0 ? null : self::failure($this->library, $status);
             $found = [];
             foreach ($slot as $at => $value) {
                 $bytes = self::bytes($value, $flags);
@@ -212,7 +231,11 @@ final class Native
             return;
         }
         $count = count($items);
-        $next = $this->copied(implode('', array_map(static fn (array $item) => $item[0] . $item[1], $items)), $memory);
+        $bytes = '';
+        foreach ($items as [$key, $value]) {
+            $bytes .= $key . $value;
+        }
+        $next = $this->copied($bytes, $memory);
         $entries = $this->library->new("nuthatch_client_entry[$count]");
         foreach ($items as $at => [$key, $bytes, $flags]) {
             $entry = $entries[$at];
@@ -225,7 +248,8 @@ final class Native
             $entry->lifetime_ms = $lifetime;
             $entry->flags = $flags;
         }
-        $this->done($this->library->nuthatch_client_set_many($this->client, $entries, $count, null));
+        $status = $this->library->nuthatch_client_set_many($this->client, $entries, $count, null);
+        $this->done($status);
     }
 
     /**
@@ -241,7 +265,8 @@ final class Native
         $many = $this->keys($keys, $memory);
         $count = count($keys);
         $outcomes = $this->library->new("int[$count]");
-        $this->done($this->library->nuthatch_client_delete_many($this->client, $many, $count, $outcomes));
+        $status = $this->library->nuthatch_client_delete_many($this->client, $many, $count, $outcomes);
+        $this->done($status);
         $deleted = 0;
         for ($at = 0; $at < $count; $at++) {
             $deleted += (int) ($outcomes[$at] === self::DONE);
@@ -257,7 +282,8 @@ final class Native
      */
     private function keys(array $keys, ?CData &$memory): CData
     {
-        $next = $this->copied(implode('', $keys), $memory);
+        $bytes = implode('', $keys);
+        $next = $this->copied($bytes, $memory);
         $many = $this->library->new('nuthatch_client_key[' . count($keys) . ']');
         foreach ($keys as $at => $key) {
             $one = $many[$at];
@@ -273,7 +299,8 @@ final class Native
     {
         $length = strlen($bytes);
         // There is no memory of no bytes.
-        $memory = $this->library->new('char[' . max(1, $length) . ']');
+        $room = max(1, $length);
+        $memory = $this->library->new("char[$room]");
         FFI::memcpy($memory, $bytes, $length);
         return $this->library->cast('char *', $memory);
     }
@@ -292,21 +319,30 @@ final class Native
      */
     private function lent(int $count, callable $function): mixed
     {
+        $slot = $this->library->new("nuthatch_client_value[$count]");
         $place = $this->depth++;
+        $this->slots[$place] = $slot;
         try {
-            return $function($this->slots[$place] = $this->library->new("nuthatch_client_value[$count]"));
+            return $function($slot);
         } finally {
-            $this->free($place);
             unset($this->slots[$place]);
             $this->depth = $place;
+            $this->free($slot);
         }
     }
 
-    /** Frees what the library has written in a slot. */
-    private function free(int $place): void
+    /** Frees what the library has written in a slot, whatever the handler of a signal throws meanwhile. */
+    private function free(CData $slot): void
     {
-        foreach ($this->slots[$place] ?? [] as $value) {
-            $this->library->nuthatch_client_value_free(FFI::addr($value));
+        try {
+            foreach ($slot as $value) {
+                $address = FFI::addr($value);
+                $this->library->nuthatch_client_value_free($address);
+            }
+        } catch (Throwable $thrown) {
+            // What is freed is passed over.
+            $this->free($slot);
+            throw $thrown;
         }
     }
 

@@ -33,8 +33,8 @@ final class PhpSerializer implements Serializer
     {
         try {
             $bytes = serialize($value);
-        } catch (\Exception $failure) {
-            // A closure, say.
+        } catch (\Throwable $failure) {
+            // A closure, say, or an object whose own method fails.
             throw new SerializationException($failure->getMessage(), 0, $failure);
         }
         $this->check($bytes);

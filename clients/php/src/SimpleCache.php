@@ -13,7 +13,8 @@ use Psr\SimpleCache\CacheInterface;
 /**
  * PSR-16.
  *
- * A cache that fails does not make its program fail: a get then finds nothing, and a change returns false. What failed is given
+ * A cache that fails does not make its program fail: a get then finds nothing, one of many keys what there is all the same, and
+ * a change returns false. What failed is given
  * to a function, if there is one. Only calls that are wrong by themselves throw.
  *
  * clear() removes all items of the servers, whatever their prefix.
@@ -78,7 +79,7 @@ final class SimpleCache implements CacheInterface
     {
         $keys = self::listed($keys);
         $stored = array_map(self::key(...), $keys);
-        $found = $this->attempt(fn () => $this->client->getMany($stored), []);
+        $found = $this->client->getMany($stored, $this->tell(...));
         $values = [];
         foreach ($stored as $at => $key) {
             $values[$keys[$at]] = array_key_exists($key, $found) ? $found[$key] : $default;
@@ -130,15 +131,20 @@ final class SimpleCache implements CacheInterface
         } catch (InvalidArgumentException $failure) {
             throw $failure;
         } catch (CacheException $failure) {
-            if ($this->failed !== null) {
-                ($this->failed)($failure);
-            }
+            $this->tell($failure);
             return $default;
         }
     }
 
+    private function tell(CacheException $failure): void
+    {
+        if ($this->failed !== null) {
+            ($this->failed)($failure);
+        }
+    }
+
     /** A lifetime, null for one without an end, false for one that is over. */
-    private function lifetime(mixed $lifetime): null|false|int
+    private function lifetime(mixed $lifetime): null|false|int|float
     {
         if ($lifetime !== null && !is_int($lifetime) && !$lifetime instanceof DateInterval) {
             throw self::wrong($lifetime, 'a lifetime is an integer, an interval or null');

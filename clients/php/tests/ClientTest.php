@@ -3,10 +3,12 @@
 declare(strict_types=1);
 
 use Nuthatch\Client;
+use Nuthatch\Exception\CacheException;
 use Nuthatch\Exception\InvalidArgumentException;
 use Nuthatch\Exception\LibraryException;
 use Nuthatch\Exception\NotANumberException;
 use Nuthatch\Exception\RefusedException;
+use Nuthatch\Exception\SerializationException;
 use PHPUnit\Framework\TestCase;
 
 /** Each call, by each way to a server. */
@@ -155,6 +157,11 @@ final class ClientTest extends TestCase
         self::assertFalse($client->touch('none', 600));
         $client->set('long', 'v', PHP_INT_MAX);
         self::assertSame('v', $client->get('long'));
+        // Whatever part of a second it is now.
+        $half = DateInterval::createFromDateString('500 milliseconds');
+        self::assertEqualsWithDelta(0.5, Nuthatch\Lifetime::seconds($half), 1e-6);
+        $client->set('half', 'v', $half);
+        self::assertSame(1, $client->getItem('half')?->left ?? 1);
         Wait::until('the end of a lifetime', fn () => !$client->has('short'));
         foreach ([0, -1, -0.5, NAN, -INF] as $wrong) {
             $this->fails(InvalidArgumentException::class, fn () => $client->set('k', 'v', $wrong));
@@ -190,6 +197,37 @@ final class ClientTest extends TestCase
         self::assertSame('v', $client->get('a'));
         self::assertSame($large, $client->getOrCompute('large', fn () => $large));
         self::assertSame('next', $client->getOrCompute('large', fn () => 'next'));
+    }
+
+    /**
+     * Of another release of the program, say.
+     *
+     * @dataProvider ways
+     */
+    public function testAValueThatCannotBeReadIsToldOrComputedAnew(string $way): void
+    {
+        $client = $this->client($way);
+        $other = new Client(($way === 'tcp' ? self::$tcp : self::$unix)->address($way), 'json');
+        $other->set('k', [1]);
+        $client->set('readable', 'v');
+        $this->fails(SerializationException::class, fn () => $client->get('k'));
+        $this->fails(SerializationException::class, fn () => $client->getMany(['k', 'readable']));
+        $told = [];
+        self::assertSame(['readable' => 'v'], $client->getMany(['k', 'readable', 'none'], function (CacheException $failure) use (&$told) {
+            $told[] = $failure::class;
+        }));
+        self::assertSame([SerializationException::class], $told);
+        self::assertSame([2], $client->getOrCompute('k', fn () => [2], 60));
+        self::assertSame([2], $client->get('k'));
+        self::assertSame([2], $client->getOrCompute('k', fn () => self::fail('computed again'), 60));
+        // Others store theirs while this one computes: it has its own value, and theirs stays.
+        self::assertSame([3], $other->getOrCompute('k', function () use ($client, $other): array {
+            self::assertSame([4], $client->getOrCompute('k', fn () => [4], 60, lease: 1));
+            $other->set('k', [5]);
+            return [3];
+        }, 60));
+        self::assertSame([5], $other->get('k'));
+        $other->flush();
     }
 
     public function testWrongOptionsAreTold(): void

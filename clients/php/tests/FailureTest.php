@@ -6,6 +6,7 @@ use Nuthatch\Client;
 use Nuthatch\Exception\CacheException;
 use Nuthatch\Exception\NoReplyException;
 use Nuthatch\Exception\NotSentException;
+use Nuthatch\Exception\SerializationException;
 use Nuthatch\SimpleCache;
 use PHPUnit\Framework\TestCase;
 
@@ -58,6 +59,34 @@ final class FailureTest extends TestCase
         // Nor does a value that has no form, or an object, stop a program.
         self::assertFalse($cache->set('k', fn () => 1));
         self::assertFalse($cache->set('k', new stdClass()));
+    }
+
+    /** The kind of fault is one server, or one value, without which there is nothing of all others. */
+    public function testOfManyValuesThoseThatAreThereAreGiven(): void
+    {
+        $server = new Server('tcp');
+        $client = new Client($server->address('tcp') . ',127.0.0.1:' . Wait::port());
+        $there = [];
+        for ($number = 0; $number < 3000; $number++) {
+            if ($this->attempt(fn () => $client->set("k$number", $number)) !== CacheException::class) {
+                $there["k$number"] = $number;
+            }
+        }
+        self::assertGreaterThan(0, count($there));
+        self::assertLessThan(3000, count($there));
+        $keys = array_map(fn (int $number) => "k$number", range(0, 2999));
+        self::assertSame(CacheException::class, $this->attempt(fn () => $client->getMany($keys)));
+        $told = [];
+        $cache = new SimpleCache($client, null, function (CacheException $failure) use (&$told) {
+            $told[] = $failure::class;
+        });
+        self::assertSame($there, array_filter($cache->getMultiple($keys), is_int(...)));
+        self::assertSame([NotSentException::class], array_unique($told));
+        // A value of which this one knows nothing.
+        $key = array_key_first($there);
+        (new Client($server->address('tcp'), 'json'))->set($key, []);
+        self::assertSame([$key => null] + $there, $cache->getMultiple(array_keys($there)));
+        self::assertContains(SerializationException::class, $told);
     }
 
     public function ways(): array

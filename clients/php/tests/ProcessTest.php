@@ -3,6 +3,7 @@
 declare(strict_types=1);
 
 use Nuthatch\Client;
+use Nuthatch\Exception\CacheException;
 use PHPUnit\Framework\TestCase;
 
 /** Several processes: children of a fork, and one that computes for all. */
@@ -189,5 +190,55 @@ final class ProcessTest extends TestCase
             posix_kill($child, SIGKILL);
             pcntl_waitpid($child, $status);
         }
+    }
+
+    /** What a program does that bounds its calls by an alarm. A crash of PHP is the kind of fault, or a call that leaves no order. */
+    public function testSignalsMayThrowWhenACallReturns(): void
+    {
+        $server = new Server('unix');
+        $client = new Client($server->address('unix') . '?timeout_ms=10&late_max_ms=600000&retry_most_ms=1');
+        $this->children(1, function () use ($client, $server): bool {
+            Wait::until('an answer', function () use ($client): bool {
+                try {
+                    return $client->get('none', 'none') === 'none';
+                } catch (CacheException) {
+                    return false;
+                }
+            });
+            $server->suspend();
+            $parent = posix_getpid();
+            $thrown = 0;
+            pcntl_async_signals(true);
+            $handler = fn () => throw new LogicException('the time is over');
+            $calls = [
+                fn () => $client->get('k'), fn () => $client->getItem('k'), fn () => $client->getMany(['k', 'l']),
+                fn () => $client->has('k'), fn () => $client->set('k', 'v'), fn () => $client->setMany(['k' => 'v']),
+                fn () => $client->increment('k'), fn () => $client->touch('k'), fn () => $client->delete('k'),
+                fn () => $client->deleteMany(['k']), fn () => $client->flush(),
+            ];
+            for ($round = 0; $round < 20; $round++) {
+                foreach ($calls as $call) {
+                    // While the call waits.
+                    $child = pcntl_fork();
+                    if ($child === 0) {
+                        usleep(3000);
+                        posix_kill($parent, SIGUSR1);
+                        posix_kill(posix_getpid(), SIGKILL);
+                    }
+                    pcntl_signal(SIGUSR1, $handler);
+                    try {
+                        $call();
+                    } catch (LogicException | CacheException $failure) {
+                        $thrown += (int) ($failure instanceof LogicException);
+                    }
+                    pcntl_signal(SIGUSR1, SIG_IGN);
+                    pcntl_waitpid($child, $status);
+                }
+            }
+            return $thrown > 0;
+        });
+        $server->signal(SIGCONT);
+        $patient = new Client($server->address('unix'));
+        Wait::until('an answer', fn () => $patient->get('none', 'none') === 'none');
     }
 }

@@ -43,6 +43,20 @@ final class Own implements Serializable
     }
 }
 
+/** One whose methods fail. */
+final class Failing implements JsonSerializable
+{
+    public function __serialize(): array
+    {
+        throw new Error('of the object');
+    }
+
+    public function jsonSerialize(): mixed
+    {
+        throw new Error('of the object');
+    }
+}
+
 enum Suit: string
 {
     case Hearts = 'h';
@@ -213,5 +227,18 @@ final class SerializerTest extends TestCase
             return;
         }
         self::fail("not refused $words");
+    }
+
+    /** What an object's own method throws is told as any other reason, also where it is no Exception. */
+    public function testObjectsWhoseMethodsFailAreTold(): void
+    {
+        foreach ([new PhpSerializer(true), new JsonSerializer()] as $serializer) {
+            try {
+                $serializer->serialize(new Failing());
+                self::fail('no failure');
+            } catch (SerializationException $failure) {
+                self::assertSame('of the object', $failure->getMessage());
+            }
+        }
     }
 }

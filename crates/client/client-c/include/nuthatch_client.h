@@ -17,11 +17,6 @@
 #include <stdint.h>
 
 /**
- * As glibc and musl have it.
- */
-#define DISABLE 1
-
-/**
  * What a call came to. A negative number is a failure.
  */
 typedef enum nuthatch_client_status {
@@ -379,8 +374,6 @@ int nuthatch_client_decr(const struct nuthatch_client *client,
  * `client` is a client.
  */
 int nuthatch_client_flush_all(const struct nuthatch_client *client);
-
-extern int pthread_setcancelstate(int state, int *before);
 
 /**
  * Gets the value under a key; if there is none, `compute(context, …)` computes it, and it is stored for so many milliseconds,

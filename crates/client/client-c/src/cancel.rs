@@ -7,6 +7,9 @@ pub(crate) struct Uncancelled {
     before: std::ffi::c_int,
 }
 
+/// What the system has, and this library's header does not repeat.
+///
+/// cbindgen:ignore
 #[cfg(target_os = "linux")]
 mod system {
     use std::ffi::c_int;
