@@ -19,6 +19,8 @@ const ROUNDS: usize = 16;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a thread waits for room in the socket before it looks for something else to do.
 const BLOCKED: Duration = Duration::from_millis(10);
+/// Who uses a connection after so long looks first whether it is over: more often would be a system call for most calls.
+const IDLE: Duration = Duration::from_millis(100);
 /// A buffer that held large values is not kept for ever.
 const KEPT: usize = 4 << 20;
 
@@ -132,6 +134,18 @@ impl Connection {
     /// Whether it is over.
     pub fn is_over(&self) -> bool {
         self.queue.lock().is_dead()
+    }
+
+    /// The same, if the server has closed it while nobody used it: nobody has read that. A call need not fail for it.
+    pub fn has_ended_idle(&self) -> bool {
+        let state = self.queue.lock();
+        // Under the lock: what is sent meanwhile would be answered.
+        let is_closed = state.is_idle(Instant::now(), IDLE) && self.transport.is_over();
+        drop(state);
+        if is_closed {
+            self.end("the server closed the connection");
+        }
+        self.is_over()
     }
 
     /// Ends it.

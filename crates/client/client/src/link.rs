@@ -26,7 +26,7 @@ pub(crate) struct Sent {
 
 impl Ends for Connection {
     fn has_ended(&self) -> bool {
-        self.is_over()
+        self.has_ended_idle()
     }
 
     fn end(&self, reason: &str) {

@@ -38,6 +38,8 @@ pub(crate) struct State {
     pending: VecDeque<Pending>,
     /// How many replies the calls of `pending` still need.
     requests: usize,
+    /// When the last call was added.
+    last: Option<Instant>,
     /// The number that the next request carries.
     opaque: u16,
     /// Who waits for room.
@@ -109,6 +111,7 @@ impl Queue {
             since: now,
         });
         state.requests += requests.len();
+        state.last = Some(now);
         state.added += (state.out.len() - before) as u64;
         if let Some(waker) = state.sender.take() {
             waker.wake();
@@ -227,6 +230,14 @@ impl State {
 
     pub fn is_dead(&self) -> bool {
         self.death.is_some()
+    }
+
+    /// Whether no call waits, and none was added for so long.
+    pub fn is_idle(&self, now: Instant, time: Duration) -> bool {
+        let last = self
+            .last
+            .is_some_and(|last| now.saturating_duration_since(last) >= time);
+        last && self.pending.is_empty()
     }
 
     /// The task that sends is to be woken when there is something to be sent, or the connection is over.

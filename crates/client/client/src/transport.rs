@@ -93,6 +93,21 @@ impl Transport {
         length == room
     }
 
+    /// Whether the server has closed the connection, asked while it owes nothing: then anything to be read is the end. It does not
+    /// wait.
+    pub fn is_over(&self) -> bool {
+        let is_plain = !matches!(self.socket, Socket::Ring(_));
+        // TLS has messages of its own, and a ring's bell may have rung for nothing: there only what the system says counts.
+        #[cfg(feature = "tls")]
+        let is_plain = is_plain && self.session.is_none();
+        let end = match is_plain {
+            true => PollFlags::POLLIN | PollFlags::POLLHUP | PollFlags::POLLERR,
+            false => PollFlags::POLLHUP | PollFlags::POLLERR,
+        };
+        wait_for(self.socket.as_fd(), PollFlags::POLLIN, Instant::now())
+            .is_ok_and(|found| found.intersects(end))
+    }
+
     /// Waits until the socket is ready for something of this, or until the deadline.
     pub fn wait(&self, wanted: Ready, deadline: Instant) -> io::Result<Ready> {
         if let Socket::Ring(ring) = &self.socket {

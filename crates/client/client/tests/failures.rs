@@ -118,6 +118,22 @@ fn a_get_is_asked_again_on_a_new_connection() {
     assert_eq!(client.get("k"), Ok(None));
 }
 
+/// The kind of fault is a change that fails because a server closes what nobody uses.
+#[test]
+fn a_connection_that_was_closed_while_nobody_used_it_is_made_anew() {
+    let server = Server::nuthatch("-o idle_timeout=1");
+    let client = Client::connect_with(&server.address(), patient()).unwrap();
+    client.set("k", "v", None).unwrap();
+    running::wait_until("the end of an idle connection", || {
+        let stats = Client::connect(&server.address()).unwrap().stats("");
+        let all = stats.into_iter().next().unwrap().1.unwrap();
+        let closed = all.iter().find(|(name, _)| name == "idle_kicks").unwrap();
+        (closed.1 != "0").then_some(())
+    });
+    client.set("k", "w", None).unwrap();
+    assert_eq!(client.get("k"), Ok(Some(b"w".to_vec())));
+}
+
 #[test]
 fn a_change_whose_reply_is_lost_may_have_been_made() {
     let address = server(|mut socket| {

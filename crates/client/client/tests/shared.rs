@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use nuthatch_client::{CarriedOut, Client, Compute, Error, Local, Outcome};
@@ -212,6 +212,27 @@ fn each_server_is_read_after_the_one_before() {
                 "{error}"
             );
             server = place.serve("");
+        }
+    }
+}
+
+/// The kind of fault is a change that fails because its server began anew while nobody asked.
+#[test]
+fn a_server_that_began_anew_meanwhile_is_asked_without_a_failure() {
+    for place in Place::all() {
+        for ended in [Signal::SIGKILL, Signal::SIGTERM] {
+            let mut server = place.serve("");
+            let client = place.client();
+            client.set("k", "old", None).unwrap();
+            let begin = Instant::now();
+            server.end(ended);
+            server = place.serve("");
+            // Who has just asked does not look.
+            let pause = Duration::from_millis(200);
+            wait_until("a pause", || (begin.elapsed() > pause).then_some(()));
+            client.set("k", "new", None).unwrap();
+            assert_eq!(client.get("k"), Ok(Some(b"new".to_vec())));
+            drop(server);
         }
     }
 }
