@@ -115,6 +115,13 @@ func (c *connection) do(ctx context.Context, requests []request) ([]reply, error
 	wasSent := one.begins < c.taken
 	c.lock.Unlock()
 	// Its requests are sent all the same, and their replies dropped.
+	if unwanted := requests[0].unwanted; unwanted != nil {
+		go func() {
+			if <-one.done; one.err == nil {
+				unwanted(&one.replies[0])
+			}
+		}()
+	}
 	return nil, late(ctx, wasSent)
 }
 

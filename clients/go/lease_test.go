@@ -1,11 +1,14 @@
 package nuthatch
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -154,6 +157,84 @@ func TestLeaseEnds(t *testing.T) {
 			t.Fatalf("%q, %v", value, err)
 		}
 	})
+}
+
+// If who won dies, all but one wait for the next one, however late the server's clock ends the lease.
+func TestOfThoseThatWaitForADeadOneOneComputes(t *testing.T) {
+	withServers(t, nil, func(t *testing.T, address string) {
+		client := dial(t, address)
+		how := Compute{Lifetime: time.Minute, Lease: time.Second}
+		asked, err := how.request("k")
+		check(t, err)
+		won, err := client.ask(background, asked)
+		if err != nil || !won.won {
+			t.Fatalf("%+v, %v", won, err)
+		}
+		var computed atomic.Int32
+		var all sync.WaitGroup
+		for range 16 {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				value, err := client.GetOrCompute(background, "k", how, func(context.Context) ([]byte, error) {
+					computed.Add(1)
+					time.Sleep(100 * time.Millisecond)
+					return []byte("computed"), nil
+				})
+				if err != nil || string(value) != "computed" {
+					t.Errorf("%q, %v", value, err)
+				}
+			}()
+		}
+		all.Wait()
+		if computed.Load() != 1 {
+			t.Fatalf("%d have computed", computed.Load())
+		}
+	})
+}
+
+// Who gives up before it learns that it is to compute lets the next one compute, instead of all waiting for its lease's end.
+func TestLeaseThatNobodyWaitsForIsGivenUp(t *testing.T) {
+	asked, answer, given := make(chan struct{}), make(chan struct{}), make(chan string)
+	address := pretend(t, func(socket net.Conn, in *bufio.Reader) {
+		for {
+			request, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if strings.HasPrefix(request, "md ") {
+				given <- request
+				return
+			}
+			asked <- struct{}{}
+			<-answer
+			fmt.Fprintf(socket, "VA 0 c7 W O%s\r\n\r\n", numberOf.FindStringSubmatch(request)[1])
+		}
+	})
+	ctx, cancel := context.WithCancel(background)
+	client, ended := dial(t, address), make(chan error)
+	go func() {
+		_, err := client.GetOrCompute(ctx, "k", aMinute, computing("none"))
+		ended <- err
+	}()
+	<-asked
+	cancel()
+	wants(t, <-ended, context.Canceled)
+	answer <- struct{}{}
+	if request := <-given; !strings.HasPrefix(request, "md k C7 ") {
+		t.Fatal(request)
+	}
+}
+
+func TestLongLeases(t *testing.T) {
+	for lease, expected := range map[time.Duration]time.Duration{
+		0: leaseStandard, 1: time.Second, 1001 * time.Millisecond: 2 * time.Second, 1<<63 - 1: leaseMost,
+	} {
+		how := Compute{Lease: lease}
+		if _, err := how.request("k"); err != nil || how.Lease != expected {
+			t.Errorf("%v: %v, %v", lease, how.Lease, err)
+		}
+	}
 }
 
 func TestStaleValueIsGivenToAllButTheOneThatComputes(t *testing.T) {

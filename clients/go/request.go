@@ -60,6 +60,8 @@ type request struct {
 	lease int64
 	// early: with no more than so many seconds left, one is to renew the item. Negative: never.
 	early int64
+	// unwanted is called with a reply that came after its call had given up, if it is set.
+	unwanted func(*reply)
 }
 
 // appendTo adds the request to what will be sent. The server gives the number back with what it answers to a meta command, so
