@@ -64,7 +64,7 @@ func (c *Client) askAll(ctx context.Context, parts map[int][]request, take func(
 				failed = append(failed, err)
 			}
 			for i := range replies {
-				if err := replies[i].outcome(); err == nil {
+				if err := c.links[server].named(replies[i].outcome()); err == nil {
 					take(requests[i].key, replies[i].value)
 				} else if !errors.Is(err, ErrNotFound) {
 					failed = append(failed, err)

@@ -55,7 +55,7 @@ func DialWith(text string, options Options) (*Client, error) {
 	}
 	client := &Client{options: options, ring: newRing(parsed.servers, options.Distribution), near: newNear(&options)}
 	for _, server := range parsed.servers {
-		client.links = append(client.links, &link{server: server, hasTLS: parsed.hasTLS, options: &client.options})
+		client.links = append(client.links, newLink(server, parsed.hasTLS, &client.options))
 	}
 	if parsed.memory != "" {
 		if client.direct, err = openDirect(&parsed, &options); err != nil {
@@ -222,7 +222,7 @@ func (c *Client) each(ctx context.Context, asked request) error {
 			defer all.Done()
 			replies, err := link.call(ctx, asked)
 			if err == nil {
-				err = replies[0].outcome()
+				err = link.named(replies[0].outcome())
 			}
 			failed[number] = err
 		}()
@@ -275,5 +275,5 @@ func (c *Client) ask(ctx context.Context, asked request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return replies[0], replies[0].outcome()
+	return replies[0], c.links[server].named(replies[0].outcome())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // What a call can come to, for [errors.Is].
@@ -46,6 +47,8 @@ var (
 type Error struct {
 	// Kind is one of the errors above, or context.Canceled.
 	Kind error
+	// Server is the place of the server that was asked, if one was: HOST:PORT, or the path of a socket.
+	Server string
 	// Detail has the particulars, in words. It may be empty.
 	Detail string
 	// MaybeCarriedOut: the request was sent, at least in part, and no reply came.
@@ -54,7 +57,11 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	words := "nuthatch: " + e.Kind.Error()
+	words := "nuthatch: "
+	if e.Server != "" {
+		words += e.Server + ": "
+	}
+	words += e.Kind.Error()
 	if e.Detail != "" {
 		words += ": " + e.Detail
 	}
@@ -72,10 +79,18 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.cause}
 }
 
-// MaybeCarriedOut says whether a change that failed with this error may have been made.
+// MaybeCarriedOut says whether a change that failed with this error may have been made: at one server at least, of an error that
+// joins those of several.
 func MaybeCarriedOut(err error) bool {
-	var failure *Error
-	return errors.As(err, &failure) && failure.MaybeCarriedOut
+	switch some := err.(type) {
+	case *Error:
+		return some.MaybeCarriedOut
+	case interface{ Unwrap() error }:
+		return MaybeCarriedOut(some.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(some.Unwrap(), MaybeCarriedOut)
+	}
+	return false
 }
 
 func failure(kind error, detail string) *Error {
@@ -89,11 +104,16 @@ func unexpected(form string, words ...any) error {
 // late is the error of a call whose time is over, or whose context has ended.
 func late(ctx context.Context, wasSent bool) *Error {
 	err := &Error{Kind: ErrTimeout, MaybeCarriedOut: wasSent, cause: context.DeadlineExceeded}
-	if ctx.Err() != nil {
-		err.cause = context.Cause(ctx)
-		if errors.Is(ctx.Err(), context.Canceled) {
-			err.Kind = context.Canceled
-		}
+	if ctx.Err() == nil {
+		return err
+	}
+	if err.cause = ctx.Err(); errors.Is(err.cause, context.Canceled) {
+		err.Kind = context.Canceled
+	}
+	// Who has ended the context may have said why.
+	if reason := context.Cause(ctx); reason != err.cause {
+		err.Detail = reason.Error()
+		err.cause = errors.Join(err.cause, reason)
 	}
 	return err
 }

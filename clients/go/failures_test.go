@@ -5,6 +5,7 @@ package nuthatch
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -316,6 +317,85 @@ func TestClosedClient(t *testing.T) {
 	wants(t, err, ErrClosed)
 	_, err = client.GetOrCompute(background, "k", Compute{}, nil)
 	wants(t, err, ErrClosed)
+}
+
+// A call that waits for a connection that is being made is not kept waiting by it, and neither is the goroutine that makes it.
+func TestClientThatIsClosedWhileItConnects(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer listener.Close()
+	before := runtime.NumGoroutine()
+	client := dialWith(t, "tcp://"+listener.Addr().String(), Options{ConnectTimeout: time.Hour})
+	waits := make(chan error)
+	go func() {
+		_, err := client.Get(background, "k")
+		waits <- err
+	}()
+	socket, err := listener.Accept()
+	check(t, err)
+	defer socket.Close()
+	client.Close()
+	wants(t, <-waits, ErrClosed)
+	until(func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// Each error of a call says at which server it happened, and each one finds its kind and the context's.
+func TestErrorsSayWhatHappened(t *testing.T) {
+	silent := pretend(t, func(_ net.Conn, in *bufio.Reader) { io.Copy(io.Discard, in) })
+	closes := pretend(t, func(_ net.Conn, in *bufio.Reader) { in.ReadString('\n') })
+	reason := errors.New("the shop is closed")
+	because, cancel := context.WithCancelCause(background)
+	cancel(reason)
+	soon, cancelSoon := context.WithTimeoutCause(background, time.Millisecond, reason)
+	defer cancelSoon()
+	gone, cancelGone := context.WithCancel(background)
+	cancelGone()
+	for _, one := range []struct {
+		address string
+		ctx     context.Context
+		options Options
+		kinds   []error
+	}{
+		{silent, background, Options{Timeout: time.Millisecond}, []error{ErrTimeout, context.DeadlineExceeded}},
+		{silent, soon, Options{}, []error{ErrTimeout, context.DeadlineExceeded, reason}},
+		{silent, because, Options{}, []error{context.Canceled, reason}},
+		{silent, gone, Options{}, []error{context.Canceled}},
+		{closes, background, Options{}, []error{ErrLost}},
+		{answering(t, "SERVER_ERROR full\r\n"), background, Options{}, []error{ErrRefused}},
+		{"tcp://" + freePlace(t), background, Options{}, []error{ErrDown}},
+	} {
+		client := dialWith(t, one.address, one.options)
+		place := strings.TrimPrefix(one.address, "tcp://")
+		_, got := client.Get(one.ctx, "k")
+		_, many := client.GetMulti(one.ctx, []string{"k"})
+		for _, err := range []error{got, client.Set(one.ctx, "k", nil, Forever), many, client.Flush(one.ctx)} {
+			for _, kind := range one.kinds {
+				wants(t, err, kind)
+			}
+			var failed *Error
+			if !errors.As(err, &failed) || failed.Server != place || !strings.Contains(err.Error(), place) {
+				t.Errorf("%v: no %s", err, place)
+			}
+			if is(err, reason) && !strings.Contains(err.Error(), reason.Error()) {
+				t.Errorf("%v: no reason", err)
+			}
+		}
+	}
+}
+
+// Of several servers' errors one is enough: a change may have been made.
+func TestJoinedErrorsMayBeCarriedOut(t *testing.T) {
+	address := pretend(t, func(_ net.Conn, in *bufio.Reader) { in.ReadString('\n') })
+	client := dial(t, "tcp://"+freePlace(t)+","+strings.TrimPrefix(address, "tcp://"))
+	err := client.Flush(background)
+	wants(t, err, ErrDown)
+	wants(t, err, ErrLost)
+	if !MaybeCarriedOut(err) || !MaybeCarriedOut(fmt.Errorf("flush: %w", err)) {
+		t.Fatal(err)
+	}
+	if MaybeCarriedOut(nil) || MaybeCarriedOut(errors.Join(ErrClosed, failure(ErrDown, ""))) {
+		t.Fatal("nothing was sent")
+	}
 }
 
 func TestClosedClientLeavesNoGoroutine(t *testing.T) {

@@ -16,6 +16,9 @@ type link struct {
 	server  server
 	hasTLS  bool
 	options *Options
+	// life ends with the client, by endLife.
+	life    context.Context
+	endLife context.CancelFunc
 	// present may have ended.
 	present atomic.Pointer[connection]
 
@@ -24,8 +27,13 @@ type link struct {
 	// attempt is under way. nil: none is.
 	attempt *attempt
 	// reason is why the last attempt failed.
-	reason   error
-	isClosed bool
+	reason error
+}
+
+func newLink(server server, hasTLS bool, options *Options) *link {
+	made := &link{server: server, hasTLS: hasTLS, options: options}
+	made.life, made.endLife = context.WithCancel(context.Background())
+	return made
 }
 
 // call sends requests of one verb, and waits for their replies. What the server surely has not carried out, and what changes
@@ -40,13 +48,22 @@ func (l *link) call(ctx context.Context, requests ...request) ([]reply, error) {
 
 func (l *link) callOnce(ctx context.Context, requests []request) ([]reply, error) {
 	if ctx.Err() != nil {
-		return nil, late(ctx, false)
+		return nil, l.named(late(ctx, false))
 	}
 	connection, err := l.connection(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return connection.do(ctx, requests)
+	replies, err := connection.do(ctx, requests)
+	return replies, l.named(err)
+}
+
+// named says in an error of one call at which server it happened.
+func (l *link) named(err error) error {
+	if failed, ok := err.(*Error); ok {
+		failed.Server = l.server.place
+	}
+	return err
 }
 
 // attempt is an attempt to connect, and what it came to once it is done.
@@ -69,7 +86,9 @@ func (l *link) connection(ctx context.Context) (*connection, error) {
 	case <-attempt.done:
 		return attempt.connection, attempt.err
 	case <-ctx.Done():
-		return nil, late(ctx, false)
+		return nil, l.named(late(ctx, false))
+	case <-l.life.Done():
+		return nil, failure(ErrClosed, "")
 	}
 }
 
@@ -85,7 +104,7 @@ func (l *link) alive() *connection {
 func (l *link) join() (*attempt, error) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if l.isClosed {
+	if l.life.Err() != nil {
 		return nil, failure(ErrClosed, "")
 	}
 	if l.attempt != nil {
@@ -106,8 +125,8 @@ func (l *link) join() (*attempt, error) {
 }
 
 func (l *link) down(left time.Duration) error {
-	detail := fmt.Sprintf("%s: %v; the next attempt is in %v", l.server.place, l.reason, left.Round(time.Millisecond))
-	return &Error{Kind: ErrDown, Detail: detail, cause: l.reason}
+	detail := fmt.Sprintf("%v; the next attempt is in %v", l.reason, left.Round(time.Millisecond))
+	return &Error{Kind: ErrDown, Server: l.server.place, Detail: detail, cause: l.reason}
 }
 
 // connect makes the attempt.
@@ -117,6 +136,10 @@ func (l *link) connect(attempt *attempt) {
 	defer l.lock.Unlock()
 	l.attempt = nil
 	defer close(attempt.done)
+	if err != nil && l.life.Err() != nil {
+		attempt.err = failure(ErrClosed, "")
+		return
+	}
 	if err != nil {
 		l.reason = err
 		now := time.Now()
@@ -128,14 +151,14 @@ func (l *link) connect(attempt *attempt) {
 	attempt.connection = made
 	l.present.Store(made)
 	go made.readAll()
-	if l.isClosed {
+	if l.life.Err() != nil {
 		made.end(ErrClosed)
 	}
 }
 
 // dial makes a connection that the server has greeted.
 func (l *link) dial() (*connection, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.options.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(l.life, l.options.ConnectTimeout)
 	defer cancel()
 	socket, err := l.dialSocket(ctx)
 	if err != nil {
@@ -144,10 +167,13 @@ func (l *link) dial() (*connection, error) {
 	made := newConnection(socket, l.options)
 	until, _ := ctx.Deadline()
 	socket.SetDeadline(until)
+	// Nobody waits for the greeting of a client that was closed.
+	goOn := context.AfterFunc(l.life, func() { socket.Close() })
 	if err := l.greet(made); err != nil {
 		socket.Close()
 		return nil, err
 	}
+	goOn()
 	socket.SetDeadline(time.Time{})
 	return made, nil
 }
@@ -213,7 +239,7 @@ func (l *link) isEjected() bool {
 
 func (l *link) close() {
 	l.lock.Lock()
-	l.isClosed = true
+	l.endLife()
 	present := l.present.Load()
 	l.lock.Unlock()
 	if present != nil {
