@@ -78,6 +78,9 @@ func parseAddress(text string, options *Options) (address, error) {
 	default:
 		err = invalid("%s:// is none of tcp://, tls://, unix://, shm://", scheme)
 	}
+	if err == nil && options.TLS != nil && !parsed.hasTLS {
+		err = invalid("ca, cert, key and Options.TLS are for tls://, not for %s://", scheme)
+	}
 	if err != nil {
 		return address{}, err
 	}
@@ -124,10 +127,15 @@ func parseServer(text string) (server, error) {
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
-	if err != nil || host == "" {
+	if err != nil || !isHost(host) {
 		return server{}, invalid("%q is not HOST:PORT, HOST or [IPV6]:PORT", text)
 	}
 	return server{network: "tcp", place: place, host: host, weight: uint32(weight)}, nil
+}
+
+// isHost says whether this may be a name or an address. What else an address has, mistyped, would be looked up with it.
+func isHost(text string) bool {
+	return text != "" && !isBinary(text) && !strings.ContainsAny(text, "/?#@&=")
 }
 
 func parseSocket(path string) ([]server, error) {

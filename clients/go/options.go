@@ -41,7 +41,7 @@ type Options struct {
 	NearBytes int
 	// Login is for a server with -Y.
 	Login *Login
-	// TLS is for tls://. By default the system's certificates are trusted, or those of ca=FILE in the address.
+	// TLS is for tls:// alone. By default the system's certificates are trusted, or those of ca=FILE in the address.
 	TLS *tls.Config
 }
 

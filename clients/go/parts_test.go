@@ -3,6 +3,7 @@ package nuthatch
 // Parts that need no server: requests, lifetimes, addresses, pauses.
 
 import (
+	"crypto/tls"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,6 +88,11 @@ func TestBadAddresses(t *testing.T) {
 		"tcp://a:1:2":   "HOST",
 		"tcp://[::1":    "HOST",
 		"tcp://a:99999": "HOST",
+		"tcp://a/":      "HOST",
+		"tcp://a, b":    "HOST",
+		"tcp://\ta":     "HOST",
+		"tcp://a@b":     "HOST",
+		"tcp://[::1/]":  "HOST",
 		"tcp://a*0":     "weight",
 		"tcp://a*x":     "weight",
 		"tcp://" + strings.Repeat("a,", serversMax) + "a": "servers",
@@ -101,6 +107,7 @@ func TestBadAddresses(t *testing.T) {
 		"tls://a?ca=/nowhere":                      "/nowhere",
 		"tls://a?cert=/nowhere":                    "/nowhere",
 		"unix:///a?or=tcp://a":                     "or= is for shm://",
+		"shm:///a?or=tcp://b?timeout_ms=5":         "HOST",
 		"shm://a?or=tcp://b":                       "begins with /",
 		"shm:///a,/b?or=tcp://b":                   "one path",
 		"shm:///a":                                 "or=",
@@ -110,6 +117,14 @@ func TestBadAddresses(t *testing.T) {
 		client, err := Dial(text)
 		if !is(err, ErrAddress) || !strings.Contains(err.Error(), part) || client != nil {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+	// What was meant to be secret is not sent in the clear.
+	for _, text := range []string{"tcp://a", "unix:///a", "shm:///a?or=tcp://b"} {
+		_, err := DialWith(text, Options{TLS: &tls.Config{}})
+		wants(t, err, ErrAddress)
+		if !strings.Contains(err.Error(), "tls://") {
+			t.Error(err)
 		}
 	}
 	for _, options := range []Options{{Timeout: -1}, {RequestsMax: -1}, {Distribution: 7}} {
