@@ -15,6 +15,8 @@ func (c *Client) GetMulti(ctx context.Context, keys []string) (map[string][]byte
 	found := make(map[string][]byte, len(keys))
 	parts := make(map[int][]request)
 	seen := make(map[string]uint64)
+	// Until a key could not be read: each of the others may take as long as that one.
+	canRead := true
 	var failed []error
 	for _, key := range keys {
 		if _, isAgain := seen[key]; isAgain {
@@ -27,9 +29,12 @@ func (c *Client) GetMulti(ctx context.Context, keys []string) (map[string][]byte
 		known, version := c.near.get(key)
 		seen[key] = version
 		if known == nil {
-			var item Item
-			var err error
-			if item, err = c.readDirect(key, false); err == errNotRead {
+			item, err := Item{}, errNotRead
+			if canRead {
+				item, err = c.readDirect(ctx, key, false)
+			}
+			if err == errNotRead {
+				canRead = false
 				server := c.server(key)
 				parts[server] = append(parts[server], request{verb: getValue, key: key})
 				continue

@@ -96,7 +96,7 @@ func (c *Client) read(ctx context.Context, verb verb, key string) (Item, error) 
 	if err := checkKey(key); err != nil {
 		return Item{}, err
 	}
-	if item, err := c.readDirect(key, verb == getItem); err != errNotRead {
+	if item, err := c.readDirect(ctx, key, verb == getItem); err != errNotRead {
 		return item, err
 	}
 	reply, err := c.ask(ctx, request{verb: verb, key: key})
@@ -114,7 +114,10 @@ func (r *reply) item() Item {
 var errNotRead = errors.New("not read")
 
 // readDirect reads the server's memory, or returns errNotRead.
-func (c *Client) readDirect(key string, isWhole bool) (Item, error) {
+func (c *Client) readDirect(ctx context.Context, key string, isWhole bool) (Item, error) {
+	if c.direct == nil || ctx.Err() != nil {
+		return Item{}, errNotRead
+	}
 	item, err := c.direct.get(key, isWhole)
 	if err == nil && len(item.Value) > c.options.ValueMax {
 		return Item{}, errNotRead

@@ -28,8 +28,10 @@ import "C"
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -40,11 +42,24 @@ const HasDirect = true
 // roomBytes: a longer value costs two calls more into C.
 const roomBytes = 4096
 
+const (
+	// So many goroutines may wait in C beside those that run. There each takes a thread of the system until it has its answer, and
+	// a program of ten thousand threads is ended by Go. Those for whom there is no room ask in Go.
+	waitingMost = 64
+	// hasClosed is in inside from close on. It is more than ever are in C.
+	hasClosed = 1 << 32
+)
+
 // direct reads a server's memory, through the C client.
+//
+// Invariant: who uses the client is counted in inside, and entered it when it was at most insideMost. So after close nobody enters,
+// and where it is hasClosed alone, nobody uses the client any more.
 type direct struct {
-	// lock is held for reading by those who use the client, so that it stays while they do.
-	lock   sync.RWMutex
-	client *C.nuthatch_client
+	client     *C.nuthatch_client
+	inside     atomic.Int64
+	insideMost int64
+	// Each happens once.
+	closing, destruction sync.Once
 }
 
 // room is what C writes to. It has no pointer into Go's memory.
@@ -62,7 +77,7 @@ func openDirect(address *address, options *Options) (*direct, error) {
 		return nil, err
 	}
 	words := append([]byte(text), 0)
-	made := &direct{}
+	made := &direct{insideMost: int64(runtime.GOMAXPROCS(0) + waitingMost)}
 	if C.nuthatch_client_connect((*C.char)(unsafe.Pointer(&words[0])), &made.client) < 0 {
 		return nil, invalid("%s", C.GoString(C.nuthatch_client_error()))
 	}
@@ -96,11 +111,10 @@ func (d *direct) get(key string, isWhole bool) (Item, error) {
 	if d == nil {
 		return Item{}, errNotRead
 	}
-	d.lock.RLock()
-	defer d.lock.RUnlock()
-	if d.client == nil {
+	if !d.enter() {
 		return Item{}, errNotRead
 	}
+	defer d.leave()
 	room := rooms.Get().(*room)
 	defer rooms.Put(room)
 	wants := C.int(0)
@@ -135,12 +149,28 @@ func (r *room) item() Item {
 	return found
 }
 
+// enter says whether the caller may use the client until it leaves.
+func (d *direct) enter() bool {
+	if d.inside.Add(1) <= d.insideMost {
+		return true
+	}
+	d.leave()
+	return false
+}
+
+func (d *direct) leave() {
+	if d.inside.Add(-1) == hasClosed {
+		d.destruction.Do(func() { C.nuthatch_client_destroy(d.client) })
+	}
+}
+
+// close waits for nobody: who leaves last ends the client.
 func (d *direct) close() {
 	if d == nil {
 		return
 	}
-	d.lock.Lock()
-	defer d.lock.Unlock()
-	C.nuthatch_client_destroy(d.client)
-	d.client = nil
+	d.closing.Do(func() {
+		d.inside.Add(hasClosed + 1)
+		d.leave()
+	})
 }

@@ -4,9 +4,13 @@ package nuthatch
 
 import (
 	"bufio"
+	"context"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -67,6 +71,79 @@ func TestDirectGetsOfAServerThatEnds(t *testing.T) {
 	client.Close()
 	_, err := client.Get(background, "k")
 	wants(t, err, ErrClosed)
+}
+
+// A server that has stopped keeps goroutines waiting in C, where each takes a thread: no more of them than a few. Close does not wait
+// for them, and leaves no descriptors.
+func TestGoroutinesThatWaitInC(t *testing.T) {
+	server := startNuthatch(t)
+	address := "shm://" + server.shared + "?or=tcp://" + server.place
+	client, err := DialWith(address, Options{Timeout: 500 * time.Millisecond, ConnectTimeout: time.Minute, LateMax: time.Hour})
+	check(t, err)
+	descriptors := descriptorsOf(t)
+	check(t, client.Set(background, "k", []byte("v"), Forever))
+	has(t, client, "k", "v")
+	// The memory says of a stale item that the server has to be asked.
+	check(t, client.MakeStale(background, "k", Forever))
+	before := threadsOf(t)
+	check(t, server.process.Process.Signal(syscall.SIGSTOP))
+	defer server.process.Process.Signal(syscall.SIGCONT)
+	until(func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", server.process.Process.Pid))
+		check(t, err)
+		return strings.Contains(string(stat), ") T ")
+	})
+	const goroutines = 1000
+	ended := make(chan error)
+	for range goroutines {
+		go func() {
+			_, err := client.Get(background, "k")
+			ended <- err
+		}()
+	}
+	until(func() bool { return client.direct.inside.Load() >= client.direct.insideMost })
+	client.Close()
+	most := 0
+	for range goroutines {
+		most = max(most, threadsOf(t)-before)
+		if err := <-ended; !is(err, ErrClosed) && !is(err, ErrTimeout) {
+			t.Fatal(err)
+		}
+	}
+	// Go has some threads of its own.
+	if limit := int(client.direct.insideMost) + 20; most > limit {
+		t.Fatalf("%d threads more, where %d are the most", most, limit)
+	}
+	until(func() bool { return descriptorsOf(t) <= descriptors })
+}
+
+// A context that has ended ends a get, and of many keys those that are left.
+func TestDirectGetsHeedTheContext(t *testing.T) {
+	server := startNuthatch(t)
+	client := dial(t, "shm://"+server.shared+"?or=tcp://"+server.place)
+	check(t, client.Set(background, "k", []byte("v"), Forever))
+	has(t, client, "k", "v")
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	_, err := client.Get(ctx, "k")
+	wants(t, err, context.Canceled)
+	_, err = client.GetMulti(ctx, []string{"k"})
+	wants(t, err, context.Canceled)
+}
+
+func threadsOf(t *testing.T) int {
+	return entriesOf(t, "/proc/self/task")
+}
+
+func descriptorsOf(t *testing.T) int {
+	return entriesOf(t, "/proc/self/fd")
+}
+
+func entriesOf(t *testing.T, folder string) int {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	check(t, err)
+	return len(entries)
 }
 
 func TestDirectAddresses(t *testing.T) {
