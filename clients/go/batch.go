@@ -9,8 +9,9 @@ import (
 // The most requests that travel as one, so that other calls come in between.
 const togetherMax = 512
 
-// GetMulti returns the values under these keys: those that there are. All servers are asked at once. If one of them fails, the
-// others' values are there, and the error is that of the one.
+// GetMulti returns the values under these keys: those that there are. All servers are asked at once, each for 512 keys at a time,
+// for which it has Options.Timeout. If one of them fails, the values that came before and those of the others are there, and the
+// error is that of the one.
 func (c *Client) GetMulti(ctx context.Context, keys []string) (map[string][]byte, error) {
 	found := make(map[string][]byte, len(keys))
 	parts := make(map[int][]request)

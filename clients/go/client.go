@@ -195,8 +195,8 @@ func (c *Client) Delete(ctx context.Context, key string) error {
 }
 
 // MakeStale keeps an item as out of date for this long. Of those that ask with GetOrCompute, one computes it anew, and the others
-// get the old value meanwhile. The server takes a Get that comes first for the one that computes: such a key is read by
-// GetOrCompute alone.
+// get the old value meanwhile. The server takes a Get, a GetItem or a Touch that comes first for the one that computes: such a key
+// is for GetOrCompute alone.
 func (c *Client) MakeStale(ctx context.Context, key string, lifetime time.Duration) error {
 	seconds, err := protocolSeconds(lifetime, time.Now)
 	if err != nil {

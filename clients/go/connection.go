@@ -96,7 +96,7 @@ func newConnection(socket net.Conn, options *Options) *connection {
 	return &connection{socket: socket, input: bufio.NewReaderSize(socket, inputBytes), options: options}
 }
 
-// do sends requests of one verb, and waits for their replies.
+// do sends requests of one verb, and waits for their replies. With an error it returns the first ones, which came before.
 func (c *connection) do(ctx context.Context, requests []request) ([]reply, error) {
 	timer := time.NewTimer(c.options.Timeout)
 	defer timer.Stop()
@@ -112,9 +112,9 @@ func (c *connection) do(ctx context.Context, requests []request) ([]reply, error
 	}
 	c.endIfLate()
 	c.lock.Lock()
-	wasSent := one.begins < c.taken
+	wasSent, replies := one.begins < c.taken, one.replies
 	c.lock.Unlock()
-	// Its requests are sent all the same, and their replies dropped.
+	// Its requests are sent all the same, and the replies that are still to come dropped.
 	if unwanted := requests[0].unwanted; unwanted != nil {
 		go func() {
 			if <-one.done; one.err == nil {
@@ -122,7 +122,7 @@ func (c *connection) do(ctx context.Context, requests []request) ([]reply, error
 			}
 		}()
 	}
-	return nil, late(ctx, wasSent)
+	return replies, late(ctx, wasSent)
 }
 
 // start adds a call to those that wait, and sees to it that it is sent.

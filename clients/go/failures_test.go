@@ -282,6 +282,50 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	}
 }
 
+// A get of many keys gives what came before the server fell silent, closed the connection, or the context ended.
+func TestManyKeysOfWhichTheServerAnswersSome(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		answered := make(chan struct{}, 10)
+		address := pretend(t, func(socket net.Conn, in *bufio.Reader) {
+			for range 3 {
+				request, err := in.ReadString('\n')
+				if err != nil {
+					return
+				}
+				fmt.Fprintf(socket, "VA 1 O%s\r\nx\r\n", numberOf.FindStringSubmatch(request)[1])
+			}
+			answered <- struct{}{}
+			if !closes {
+				io.Copy(io.Discard, in)
+			}
+		})
+		client := dial(t, address)
+		ctx, cancel := context.WithCancel(background)
+		kind := ErrLost
+		if !closes {
+			kind = context.Canceled
+			go func() {
+				<-answered
+				until(func() bool { return repliesLeft(client) == 2 })
+				cancel()
+			}()
+		}
+		found, err := client.GetMulti(ctx, []string{"a", "b", "c", "d", "e"})
+		cancel()
+		wants(t, err, kind)
+		if len(found) != 3 || string(found["c"]) != "x" {
+			t.Fatalf("%q", found)
+		}
+	}
+}
+
+func repliesLeft(client *Client) int {
+	connection := client.links[0].alive()
+	connection.lock.Lock()
+	defer connection.lock.Unlock()
+	return connection.requests
+}
+
 func TestFullQueue(t *testing.T) {
 	address := pretend(t, func(_ net.Conn, in *bufio.Reader) { io.Copy(io.Discard, in) })
 	for _, fails := range []bool{false, true} {
