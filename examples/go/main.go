@@ -14,6 +14,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	nuthatch "nuthatch.invalid/clients/go"
@@ -26,17 +28,35 @@ type page struct {
 }
 
 func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run serves until it is told to end.
+func run() error {
 	client, err := nuthatch.Dial(cmp.Or(os.Getenv("NUTHATCH_URL"), "tcp://127.0.0.1:11211"))
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer client.Close()
 	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("LISTEN"), "127.0.0.1:8080"))
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	fmt.Printf("listens at http://%s\n", listener.Addr())
-	log.Fatal(http.Serve(listener, serve(client)))
+	told, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	server := http.Server{Handler: serve(client), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-told.Done():
+		// The requests that are under way use the client still.
+		return server.Shutdown(context.Background())
+	}
 }
 
 // serve gives pages out of the cache. All requests share the client, and travel on its one connection.
@@ -44,9 +64,7 @@ func serve(client *nuthatch.Client) http.Handler {
 	pages := nuthatch.JSON[page](client)
 	how := nuthatch.Compute{Lifetime: time.Minute, Early: 10 * time.Second}
 	return http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
-		// A path may be longer than a key.
-		key := fmt.Sprintf("page:%x", sha256.Sum256([]byte(request.URL.Path)))
-		found, err := pages.GetOrCompute(request.Context(), key, how, func(ctx context.Context) (page, error) {
+		found, err := pages.GetOrCompute(request.Context(), keyOf(request.URL.Path), how, func(ctx context.Context) (page, error) {
 			return render(ctx, request.URL.Path)
 		})
 		if err != nil {
@@ -55,6 +73,11 @@ func serve(client *nuthatch.Client) http.Handler {
 		}
 		fmt.Fprintf(out, "%q made by %d\n", found.Path, found.MadeBy)
 	})
+}
+
+// keyOf hashes the path, which may be longer than a key.
+func keyOf(path string) string {
+	return fmt.Sprintf("page:%x", sha256.Sum256([]byte(path)))
 }
 
 // render stands for work: queries, templates.
