@@ -90,13 +90,19 @@ impl Address {
                 .map(server)
                 .collect::<Result<Vec<_>, _>>()?,
             "unix" => vec![socket(place)?],
-            "shm" => vec![shared(place, or, &options)?],
+            "shm" => vec![shared(place, or)?],
             _ => {
                 return Err(invalid(format!(
                     "{scheme}:// is none of tcp://, tls://, unix://, shm://"
                 )));
             }
         };
+        // What was meant to be secret is not sent in the clear.
+        if options.tls != TlsFiles::default() && scheme != "tls" {
+            return Err(invalid(format!(
+                "ca, cert and key are for tls://, not for {scheme}://"
+            )));
+        }
         if servers.len() > SERVERS_MAX {
             let number = servers.len();
             return Err(invalid(format!(
@@ -143,7 +149,9 @@ fn server(text: &str) -> Result<Server, Error> {
         }
     };
     let port = port.map_or(Ok(PORT), str::parse).map_err(|_| bad())?;
-    if host.is_empty() {
+    // What else an address has, mistyped, would be looked up with the name.
+    let is_other = |byte: u8| byte <= b' ' || byte == 0x7f || b"/?#@&=".contains(&byte);
+    if host.is_empty() || host.bytes().any(is_other) {
         return Err(bad());
     }
     let host = host.to_owned();
@@ -166,7 +174,7 @@ fn socket(path: &str) -> Result<Server, Error> {
 }
 
 /// A server that hands out its memory at this path, and may also be reached at `or`.
-fn shared(path: &str, or: Option<&str>, options: &Options) -> Result<Server, Error> {
+fn shared(path: &str, or: Option<&str>) -> Result<Server, Error> {
     if !IS_POSSIBLE {
         return Err(invalid(IMPOSSIBLE.to_owned()));
     }
@@ -175,10 +183,6 @@ fn shared(path: &str, or: Option<&str>, options: &Options) -> Result<Server, Err
     }
     if path.contains(',') {
         return Err(invalid(format!("shm://{path}: it is one server")));
-    }
-    if options.tls != TlsFiles::default() {
-        let reason = "ca, cert and key are for tls://, not for shm://";
-        return Err(invalid(reason.to_owned()));
     }
     Ok(Server {
         endpoint: Endpoint::Shared(path.into()),
@@ -301,7 +305,7 @@ mod tests {
     #[test]
     fn options_stand_behind_the_servers() {
         let options = parsed(
-            "tcp://a?timeout_ms=5&requests_max=6&when_full=fail&distribution=rendezvous&eject_after=3&ca=/a.pem&value_max=9",
+            "tls://a?timeout_ms=5&requests_max=6&when_full=fail&distribution=rendezvous&eject_after=3&ca=/a.pem&value_max=9",
         )
         .options;
         assert_eq!(options.timeout, Duration::from_millis(5));
@@ -352,7 +356,13 @@ mod tests {
             ("tcp://a:b", "HOST"),
             ("tcp://a:1:2", "HOST"),
             ("tcp://[::1", "HOST"),
+            ("tcp://a/", "HOST"),
+            ("tcp://a, b", "HOST"),
+            ("tcp://\ta", "HOST"),
+            ("tcp://a@b", "HOST"),
             ("tcp://a*0", "weight"),
+            ("tcp://a?ca=/a.pem", "tls://"),
+            ("unix:///a?cert=/a.pem", "tls://"),
             ("unix://run", "begins with /"),
             ("tcp://a*2?distribution=ketama_unweighted", "no weights"),
             ("tcp://a?timeout_ms=x", "timeout_ms=x"),
