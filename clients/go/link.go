@@ -168,7 +168,7 @@ func (l *link) dial() (*connection, error) {
 	until, _ := ctx.Deadline()
 	socket.SetDeadline(until)
 	// Nobody waits for the greeting of a client that was closed.
-	goOn := context.AfterFunc(l.life, func() { socket.Close() })
+	goOn := context.AfterFunc(l.life, func() { made.end(ErrClosed) })
 	if err := l.greet(made); err != nil {
 		socket.Close()
 		return nil, err
