@@ -74,25 +74,17 @@ func TestDirectGetsOfAServerThatEnds(t *testing.T) {
 }
 
 // A server that has stopped keeps goroutines waiting in C, where each takes a thread: no more of them than a few. Close does not wait
-// for them, and leaves no descriptors.
+// for them, and when they have gone no descriptor is left.
 func TestGoroutinesThatWaitInC(t *testing.T) {
 	server := startNuthatch(t)
-	address := "shm://" + server.shared + "?or=tcp://" + server.place
-	client, err := DialWith(address, Options{Timeout: 500 * time.Millisecond, ConnectTimeout: time.Minute, LateMax: time.Hour})
-	check(t, err)
 	descriptors := descriptorsOf(t)
+	client := dial(t, "shm://"+server.shared+"?or=tcp://"+server.place)
 	check(t, client.Set(background, "k", []byte("v"), Forever))
 	has(t, client, "k", "v")
 	// The memory says of a stale item that the server has to be asked.
 	check(t, client.MakeStale(background, "k", Forever))
 	before := threadsOf(t)
-	check(t, server.process.Process.Signal(syscall.SIGSTOP))
-	defer server.process.Process.Signal(syscall.SIGCONT)
-	until(func() bool {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", server.process.Process.Pid))
-		check(t, err)
-		return strings.Contains(string(stat), ") T ")
-	})
+	signal(t, server, syscall.SIGSTOP, 'T')
 	const goroutines = 1000
 	ended := make(chan error)
 	for range goroutines {
@@ -101,20 +93,32 @@ func TestGoroutinesThatWaitInC(t *testing.T) {
 			ended <- err
 		}()
 	}
-	until(func() bool { return client.direct.inside.Load() >= client.direct.insideMost })
-	client.Close()
-	most := 0
-	for range goroutines {
-		most = max(most, threadsOf(t)-before)
-		if err := <-ended; !is(err, ErrClosed) && !is(err, ErrTimeout) {
-			t.Fatal(err)
-		}
-	}
+	inC := int(client.direct.insideMost)
+	until(func() bool { return repliesLeft(client) == goroutines-inC })
 	// Go has some threads of its own.
-	if limit := int(client.direct.insideMost) + 20; most > limit {
-		t.Fatalf("%d threads more, where %d are the most", most, limit)
+	if more := threadsOf(t) - before; more > inC+20 {
+		t.Fatalf("%d threads more, where %d wait in C", more, inC)
+	}
+	client.Close()
+	for range goroutines - inC {
+		wants(t, <-ended, ErrClosed)
+	}
+	signal(t, server, syscall.SIGCONT, 'S')
+	for range inC {
+		check(t, <-ended)
 	}
 	until(func() bool { return descriptorsOf(t) <= descriptors })
+}
+
+// signal sends a signal, and waits until the server's process is in this state.
+func signal(t *testing.T, server *running, signal syscall.Signal, state rune) {
+	t.Helper()
+	check(t, server.process.Process.Signal(signal))
+	until(func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", server.process.Process.Pid))
+		check(t, err)
+		return strings.Contains(string(stat), fmt.Sprintf(") %c ", state))
+	})
 }
 
 // A context that has ended ends a get, and of many keys those that are left.
