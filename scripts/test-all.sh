@@ -128,6 +128,7 @@ after setup
     run python scripts/test-python.sh >$logs/python.log
     run node scripts/test-node.sh >$logs/node.log
     run php scripts/test-php.sh >$logs/php.log
+    run ruby scripts/test-ruby.sh >$logs/ruby.log
     run go scripts/test-go.sh >$logs/go.log
 } &
 third=$!
@@ -140,7 +141,7 @@ check c-client scripts/test-c-client.sh
 wait $beside $third
 trap - EXIT
 for name in loom setup format fuzz crates portable dependencies examples clients frameworks deploy dpdk shmem cluster \
-    python node php go; do
+    python node php ruby go; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name
