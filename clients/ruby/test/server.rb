@@ -78,6 +78,15 @@ class Server
     @port ? TCPSocket.new("127.0.0.1", @port) : UNIXSocket.new("#{@folder}/socket")
   end
 
+  # A number of its statistics.
+  def statistic(name)
+    connection = connect
+    connection.write("stats\r\nquit\r\n")
+    connection.read[/STAT #{name} (\d+)/, 1].to_i
+  ensure
+    connection&.close
+  end
+
   def signal(name)
     Process.kill(name, @process)
   end
