@@ -22,16 +22,7 @@ if Stores::MISSING || Behaviors::FOLDER.nil?
     end
   end
 else
-  class BehaviorsTest < ActiveSupport::TestCase
-    include ActiveSupport::Testing::MethodCallAssertions
-
-    # Of those that all stores share not that of autoloading, which needs other files of Rails, and not that of pools of connections,
-    # because a client needs none.
-    Behaviors.named(
-      "cache_store_behavior", "cache_store_version_behavior", "cache_store_coder_behavior", "local_cache_behavior",
-      "cache_increment_decrement_behavior", "cache_instrumentation_behavior", "encoded_key_cache_behavior"
-    ).each { |behavior| include behavior }
-
+  module StoresOfATest
     def setup
       @namespace = "test-#{SecureRandom.hex}"
       @cache = lookup_store(expires_in: 60)
@@ -43,8 +34,21 @@ else
     end
   end
 
-  class FailuresTest < BehaviorsTest
-    instance_methods.grep(/\Atest_/).each { |name| undef_method(name) }
+  # Of those that all stores share not that of autoloading, which needs other files of Rails, and not that of pools of connections,
+  # because a client needs none.
+  class BehaviorsTest < ActiveSupport::TestCase
+    include ActiveSupport::Testing::MethodCallAssertions
+    include StoresOfATest
+
+    Behaviors.named(
+      "cache_store_behavior", "cache_store_version_behavior", "cache_store_coder_behavior", "local_cache_behavior",
+      "cache_increment_decrement_behavior", "cache_instrumentation_behavior", "encoded_key_cache_behavior"
+    ).each { |behavior| include behavior }
+  end
+
+  class FailuresTest < ActiveSupport::TestCase
+    include StoresOfATest
+
     Behaviors.named("failure_safety_behavior").each { |behavior| include behavior }
 
     def emulating_unavailability
