@@ -8,14 +8,15 @@ cd "$(dirname "$0")/.."
 # the OpenSHMEM that the distributed store runs on, and iproute2 makes several hosts of one. redis-server judges Redis'
 # protocol, and the tools have redis-cli and redis-benchmark. libclang-rt-dev has libFuzzer. buildah builds an image,
 # rpm a package of Fedora's, and musl-tools links a server in one file. Then come Laravel's components and Symfony's
-# (tests/frameworks). The last line has clients of PHP, Ruby and Java, which need their languages, and PHPUnit with
-# PSR-16's own tests.
+# (tests/frameworks). The last lines have clients of PHP, Ruby and Java, which need their languages, PHPUnit with
+# PSR-16's own tests, and a web server of Ruby's.
 packages="memcached libmemcached-tools libmemcached-dev zlib1g-dev python3-venv python3-dev gcc
     pkg-config valgrind openssl openmpi-bin libopenmpi-dev iproute2 redis-server redis-tools libclang-rt-dev
     buildah rpm musl-tools
     php-illuminate-cache php-illuminate-config php-illuminate-container php-illuminate-events php-illuminate-redis
     php-illuminate-session php-symfony-cache php-symfony-http-foundation php-symfony-lock php-symfony-rate-limiter
-    php-cli php-memcached php-redis phpunit php-cache-integration-tests ruby-dalli ruby-redis ruby-activesupport libspymemcached-java"
+    php-cli php-memcached php-redis phpunit php-cache-integration-tests ruby-dalli ruby-redis ruby-activesupport
+    ruby-rack puma libspymemcached-java"
 
 missing=""
 if command -v dpkg-query >/dev/null; then

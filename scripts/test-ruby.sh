@@ -24,6 +24,11 @@ if [ -z "${NUTHATCH:-}" ]; then
     cargo build --quiet --bin nuthatch
     export NUTHATCH="$PWD/target/debug/nuthatch"
 fi
+if scripts/setup-ruby.sh; then
+    export ACTIVESUPPORT_TESTS="$PWD/.venv/rails/activesupport/test"
+else
+    echo "ruby: ActiveSupport's own tests are not to be had; not tested"
+fi
 unset NUTHATCH_CLIENT_LIBRARY
 export NUTHATCH_VERSION LD_LIBRARY_PATH="$out/lib"
 # The gem as it is installed, without a network: no file of it is missing.
