@@ -43,6 +43,26 @@ class ThreadTest < Minitest::Test
     assert_equal({ 0 => 10, 1 => 10, 2 => 10, 3 => 10 }, client.get("list").tally)
   end
 
+  # A thread that computes has its turn for 100 ms, where Ruby is asked.
+  def test_reads_of_memory_do_not_wait_for_threads_that_compute
+    client = client(:shm)
+    client.set("k", "v")
+    turns = 0
+    stop = false
+    computing = Thread.new { turns += 1 until stop }
+    Wait.for("another thread") { turns.positive? }
+    # Some are at the end of this thread's own turn.
+    few = (1..50).count do
+      before = turns
+      20.times { client.get("k") }
+      turns == before
+    end
+    assert_operator few, :>, 10
+  ensure
+    stop = true
+    computing&.join
+  end
+
   # What another thread changes is what was given, or nothing of it.
   by_each_way :strings_may_change_while_they_are_stored do |way|
     client = client(way)

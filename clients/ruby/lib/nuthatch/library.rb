@@ -14,6 +14,7 @@ module Nuthatch
     NOT_STORED = 2
     CHANGED = 3
     COMPUTE = 4
+    ASK = 5
     INVALID = -2
     NOT_SENT = -3
     NO_REPLY = -4
@@ -35,7 +36,6 @@ module Nuthatch
 
     # Other threads of Ruby run while these wait.
     WAITING = {
-      get: [INT, [*KEY, POINTER]],
       get_item: [INT, [*KEY, POINTER]],
       set: [INT, STORE],
       add: [INT, STORE],
@@ -60,6 +60,7 @@ module Nuthatch
       version: [POINTER, []],
       connect: [INT, [POINTER, POINTER]],
       error: [POINTER, []],
+      get_local: [INT, [*KEY, POINTER]],
       value_free: [VOID, [POINTER]]
     }.freeze
 

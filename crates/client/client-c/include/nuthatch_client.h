@@ -201,7 +201,7 @@ int nuthatch_client_get(const struct nuthatch_client *client,
                         struct nuthatch_client_value *value);
 
 /**
- * Gets the value under a key as nuthatch_client_get() does, if a server's memory says it ("shm://"), without a system call. Else
+ * Gets the value under a key, with its flags and its number, if a server's memory says it ("shm://"), without a system call. Else
  * returns NUTHATCH_CLIENT_STATUS_ASK, and nothing was sent: nuthatch_client_get() asks. This makes no connection; so before
  * the first call that asks, and after a server's end, there is no memory. If the server was stopped in the middle of a change of
  * the key, this tries for 200 ms.

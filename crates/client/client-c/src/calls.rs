@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-use nuthatch_client::{Keep, Local};
+use nuthatch_client::Keep;
 
 use crate::memory::{array, borrow, check_place, put};
 use crate::status::{Status, catch, string};
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn nuthatch_client_get(
     })
 }
 
-/// Gets the value under a key as nuthatch_client_get() does, if a server's memory says it ("shm://"), without a system call. Else
+/// Gets the value under a key, with its flags and its number, if a server's memory says it ("shm://"), without a system call. Else
 /// returns NUTHATCH_CLIENT_STATUS_ASK, and nothing was sent: nuthatch_client_get() asks. This makes no connection; so before
 /// the first call that asks, and after a server's end, there is no memory. If the server was stopped in the middle of a change of
 /// the key, this tries for 200 ms.
@@ -109,13 +109,13 @@ pub unsafe extern "C" fn nuthatch_client_get_local(
         let client = &unsafe { borrow(client) }?.0;
         // SAFETY: the caller's promise.
         let key = unsafe { array(key, key_length) }?;
-        let found = match client.get_local(key)? {
-            Local::Value(found) => found,
-            Local::Missing => return Ok(Status::NotFound),
-            Local::Unknown => return Ok(Status::Ask),
+        let item = match client.get_item_local(key)? {
+            Some(Some(item)) => item,
+            Some(None) => return Ok(Status::NotFound),
+            None => return Ok(Status::Ask),
         };
         // SAFETY: the caller's promise.
-        unsafe { put(value, Value::of(Some(found))) }?;
+        unsafe { put(value, Value::of_item(item)) }?;
         Ok(Status::Done)
     })
 }

@@ -169,11 +169,11 @@ static void local_gets(const char *address)
     assert(nuthatch_client_connect(address, &client) == 0);
     assert(nuthatch_client_get_local(client, BYTES("local"), &value) == NUTHATCH_CLIENT_STATUS_ASK);
     assert(value.data == NULL);
-    assert(nuthatch_client_set(client, BYTES("local"), BYTES("here"), -1, 0) == 0);
+    assert(nuthatch_client_set(client, BYTES("local"), BYTES("here"), -1, 7) == 0);
     for (int call = 0; call < 1000; call++) {
         const int found = nuthatch_client_get_local(client, BYTES("local"), &value);
         assert(found == (has_memory ? 0 : NUTHATCH_CLIENT_STATUS_ASK));
-        assert(has_memory ? has(&value, "here") : value.data == NULL);
+        assert(has_memory ? has(&value, "here") && value.flags == 7 && value.cas != 0 : value.data == NULL);
         nuthatch_client_value_free(&value);
     }
 #ifdef __linux__

@@ -34,6 +34,17 @@ macro_rules! calls {
             })
         }
 
+        /// What a server's memory (`shm://`) says of a key, without how long the item has to live. None: nothing, only the server
+        /// can say. As `get_local` it waits for nothing, and asks nobody.
+        pub fn get_item_local(&self, key: impl AsRef<[u8]>) -> Result<Option<Option<Item>>, Error> {
+            let key = key.as_ref();
+            let read = self.pool.read(key, false)?;
+            if read.is_none() {
+                Key::new(key)?;
+            }
+            Ok(read)
+        }
+
         /// The value under a key, and the flags with which it was stored.
         pub $($async)? fn get_with_flags(&self, key: impl AsRef<[u8]>) -> Result<Option<(Vec<u8>, u32)>, Error> {
             let key = key.as_ref();

@@ -145,8 +145,12 @@ fn what_is_known_is_told_without_a_server() {
     let before = asked(&server);
     assert_eq!(client.get_local("k"), Ok(Local::Value(b"v".to_vec())));
     assert_eq!(client.get_local("none"), Ok(Local::Missing));
+    let item = client.get_item_local("k").unwrap().unwrap().unwrap();
+    assert_eq!(item.value, b"v");
+    assert_eq!(client.get_item_local("none"), Ok(Some(None)));
     let error = |length, limit| Err(Error::Key { length, limit });
     assert_eq!(client.get_local(""), error(0, 250));
+    assert!(client.get_item_local("").is_err());
     assert_eq!(client.make_stale("k", MINUTE), Ok(Outcome::Done));
     assert_eq!(client.get_local("k"), Ok(Local::Unknown));
     let other = Client::connect(&server.address()).unwrap();
@@ -156,6 +160,7 @@ fn what_is_known_is_told_without_a_server() {
     let asking = Client::connect(&format!("tcp://{}", server.place())).unwrap();
     asking.version();
     assert_eq!(asking.get_local("k"), Ok(Local::Unknown));
+    assert_eq!(asking.get_item_local("k"), Ok(None));
     assert_eq!(asking.get_local("x".repeat(251)), error(251, 250));
 }
 
