@@ -18,8 +18,8 @@ require "active_support"
 require "active_support/cache/nuthatch_store"
 require "active_support/core_ext/numeric/time"
 
-ROUNDS = 5
-SECONDS = 0.5
+ROUNDS = Integer(ENV.fetch("ROUNDS", 5))
+SECONDS = Float(ENV.fetch("SECONDS", 0.5))
 KEYS = Array.new(100) { |number| "key-#{number}" }
 VALUE = "x" * 32
 
@@ -32,9 +32,9 @@ def nuthatch(address)
 end
 
 def dalli(server)
+  client = Dalli::Client.new(server, compress: false)
   # Its values are marshalled, if they are not raw.
-  client = Dalli::Client.new(server, raw: true, compress: false)
-  Way.new(->(key) { client.get(key) }, -> { client.get_multi(KEYS) }, ->(key) { client.set(key, VALUE) })
+  Way.new(->(key) { client.get(key) }, -> { client.get_multi(KEYS) }, ->(key) { client.set(key, VALUE, nil, raw: true) })
 end
 
 def store(cache)

@@ -156,6 +156,8 @@ module Nuthatch
     # The value under a key; if there is none, what the block returns, which is stored. Of all that ask at a time, in all threads and
     # processes, one computes, and the others wait for it.
     #
+    # Who waits is interrupted (Timeout, Thread#kill, signals) only when the wait is over: that is after two leases at the latest.
+    #
     # If the server cannot be asked, the value is computed and not stored. If the block raises, so does this, and one of those that
     # wait computes. While one computes, there is an empty string under the key.
     #
@@ -170,7 +172,12 @@ module Nuthatch
       lease = Lifetime.milliseconds(lease)
       raise InvalidError, "a lease is a number of seconds" if lease.negative?
 
-      status, bytes, cas, flags = leased(key, lease, Lifetime.milliseconds(early))
+      early = Lifetime.milliseconds(early)
+      bytes, flags = @native.get_local(key) if early.negative?
+      # An empty string may be the place that is kept for who computes.
+      return @values.unpack(bytes, flags) unless bytes.nil? || bytes.empty?
+
+      status, bytes, cas, flags = leased(key, lease, early)
       case status
       when nil then yield
       when Library::DONE then @values.unpack(bytes, flags)

@@ -47,6 +47,17 @@ module Nuthatch
       end
     end
 
+    # The same, if the server's memory says it; else nil.
+    def get_local(key)
+      return unless @has_memory
+
+      lent(key) do |client, slot|
+        slot.read if done?(@calls.get_local.call(client, slot.key, key.bytesize, slot.value))
+      ensure
+        @calls.value_free.call(slot.value)
+      end
+    end
+
     # Bytes, number for cas, flags, seconds that are left or -1.
     def get_item(key)
       lent(key) do |client, slot|
