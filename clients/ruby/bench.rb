@@ -74,8 +74,8 @@ def time_of(keys)
 end
 
 def told(times)
-  times = times.sort
-  format("%<middle>.3g (%<least>.3g to %<most>.3g)", middle: times[times.length / 2], least: times.first, most: times.last)
+  times = times.sort.map { |time| time < 1000 ? format("%.3g", time) : time.round(-2).to_i.to_s }
+  "#{times[times.length / 2]} (#{times.first} to #{times.last})"
 end
 
 def table(title, columns, times)
@@ -92,7 +92,7 @@ ROUNDS.times do
     raise "#{name}: wrong values" unless way.get.call(KEYS[0]) == VALUE && way.many.call == KEYS.to_h { |key| [key, VALUE] }
 
     gets << time_of(KEYS, &way.get)
-    manys << time_of(KEYS[0, 10]) { way.many.call } / KEYS.length
+    manys << time_of(KEYS.first(10)) { way.many.call } / KEYS.length
   end
 end
 table("us", ["a get", "a get, 100 at a time", "a set"], times)
@@ -101,7 +101,10 @@ puts
 beside = Hash.new { |all, name| all[name] = [[]] }
 computing = Thread.new { loop { Math.sqrt(2) } }
 ROUNDS.times do
-  WAYS.first(6).each { |name, way| beside[name][0] << time_of(KEYS[0, 5], &way.get) }
+  WAYS.first(6).each do |name, way|
+    KEYS.first(5).each(&way.set)
+    beside[name][0] << time_of(KEYS.first(5), &way.get)
+  end
 end
 computing.kill
 table("us, beside a thread that computes", ["a get"], beside)

@@ -60,9 +60,7 @@ module Nuthatch
     # The values under keys, by the keys as they were given; those that there are.
     def get_multi(*keys)
       keys.flatten.each_slice(KEYS_MAX).with_object({}) do |some, values|
-        some.zip(@native.get_many(some.map { |key| key(key) })) do |key, (bytes, flags)|
-          values[key] = @values.unpack(bytes, flags) if bytes
-        end
+        @native.get_many(some.map { |key| key(key).b }) { |index, bytes, flags| values[some[index]] = @values.unpack(bytes, flags) }
       end
     end
 
@@ -77,7 +75,7 @@ module Nuthatch
       items = []
       bytes = 0
       values.each do |key, value|
-        items.push([key(key), *@values.pack(value)])
+        items.push([key(key).b, *@values.pack(value)])
         bytes += items.last[1].bytesize
         next if items.length < KEYS_MAX && bytes < BYTES_MAX
 
@@ -150,7 +148,7 @@ module Nuthatch
 
     # Removes items. Returns how many there were.
     def delete_multi(*keys)
-      keys.flatten.each_slice(KEYS_MAX).sum { |some| @native.delete_many(some.map { |key| key(key) }) }
+      keys.flatten.each_slice(KEYS_MAX).sum { |some| @native.delete_many(some.map { |key| key(key).b }) }
     end
 
     # The value under a key; if there is none, what the block returns, which is stored. Of all that ask at a time, in all threads and
@@ -217,7 +215,7 @@ module Nuthatch
       key = key.name if key.is_a?(Symbol)
       raise InvalidError, "a key of the class #{key.class}: it is a string or a symbol" unless key.is_a?(String)
 
-      key = @prefix + key.b
+      key = @prefix + key.b unless @prefix.empty?
       return key if key.bytesize.between?(1, Slot::KEY_MAX)
 
       raise InvalidError, "a key of #{key.bytesize} bytes, with the prefix: it has 1 to #{Slot::KEY_MAX}"

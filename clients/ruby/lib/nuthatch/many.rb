@@ -9,14 +9,14 @@ module Nuthatch
     # nuthatch_client_value, as far as it is used: bytes, length, flags.
     VALUE = "JJx8Lx12"
 
-    # Bytes and flags, or nil, for each of the keys.
-    def get_many(keys)
+    # Gives the block index, bytes and flags of those keys that have a value.
+    def get_many(keys, &block)
       whole do |client|
         array, _bytes = key_array(keys)
         values = zeros(Slot::VALUE_SIZE * keys.length)
         begin
           found(@calls.get_many_items.call(client, array.to_i, keys.length, values.to_i))
-          fields(values).map { |data, length, flags| [Fiddle::Pointer.new(data)[0, length], flags] unless data.zero? }
+          each_value(values, &block)
         ensure
           free_values(values)
         end
@@ -56,10 +56,10 @@ module Nuthatch
     def key_array(keys)
       bytes = Fiddle::Pointer[keys.join.freeze]
       at = bytes.to_i
-      pairs = keys.flat_map do |key|
-        start = at
+      pairs = []
+      keys.each do |key|
+        pairs << at << key.bytesize
         at += key.bytesize
-        [start, key.bytesize]
       end
       [Fiddle::Pointer[pairs.pack("J*")], bytes]
     end
@@ -70,14 +70,19 @@ module Nuthatch
       memory
     end
 
-    # Address, length and flags of each value.
-    def fields(values)
-      values[0, values.size].unpack(VALUE * (values.size / Slot::VALUE_SIZE)).each_slice(3)
+    def each_value(values)
+      each_found(values) { |index, data, length, flags| yield index, Fiddle::Pointer.new(data)[0, length], flags }
     end
 
     def free_values(values)
-      fields(values).each_with_index do |(data, _, _), index|
-        @calls.value_free.call(values.to_i + index * Slot::VALUE_SIZE) unless data.zero?
+      each_found(values) { |index| @calls.value_free.call(values.to_i + index * Slot::VALUE_SIZE) }
+    end
+
+    # Index, address, length and flags of the values that there are.
+    def each_found(values)
+      fields = values[0, values.size].unpack(VALUE * (values.size / Slot::VALUE_SIZE))
+      fields.each_slice(3).with_index do |(data, length, flags), index|
+        yield index, data, length, flags unless data.zero?
       end
     end
   end
