@@ -478,7 +478,7 @@ int nuthatch_client_delete_many(const struct nuthatch_client *client,
 /**
  * Gives this process' client of the servers at an address, as nuthatch_client_connect() makes it, and makes it if there is
  * none. It lasts as long as the process, and the caller must not destroy it: for callers that begin anew again and again. A
- * process has 64 of them at most.
+ * process has 64 of them at most. After a failure `client` is NULL.
  *
  * # Safety
  * `address` ends with a zero byte. `client` may be written to.

@@ -17,8 +17,10 @@ mod system {
     /// As glibc and musl have it.
     pub const DISABLE: c_int = 1;
 
+    // SAFETY: it is so declared, but for the reference, which is a pointer that may be NULL. It writes the number, if there is a
+    // place for it, and acts on nothing else.
     unsafe extern "C" {
-        pub fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+        pub safe fn pthread_setcancelstate(state: c_int, before: Option<&mut c_int>) -> c_int;
     }
 }
 
@@ -26,8 +28,7 @@ mod system {
 impl Uncancelled {
     pub fn begin() -> Self {
         let mut before = 0;
-        // SAFETY: it writes the number, and acts on nothing.
-        unsafe { system::pthread_setcancelstate(system::DISABLE, &raw mut before) };
+        system::pthread_setcancelstate(system::DISABLE, Some(&mut before));
         Self { before }
     }
 }
@@ -35,9 +36,9 @@ impl Uncancelled {
 #[cfg(target_os = "linux")]
 impl Drop for Uncancelled {
     fn drop(&mut self) {
-        // SAFETY: the state that was there. To allow it is no point of cancellation, unless the thread is cancelled anywhere, at
-        // any instruction: then it may not call this library, nor nearly any other.
-        unsafe { system::pthread_setcancelstate(self.before, std::ptr::null_mut()) };
+        // This is no point of cancellation, unless the thread may be cancelled at any instruction: then it may call nearly no
+        // library, and not this one.
+        system::pthread_setcancelstate(self.before, None);
     }
 }
 

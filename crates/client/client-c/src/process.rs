@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use crate::calls::Client;
-use crate::memory::put;
+use crate::memory::{check_place, put};
 use crate::status::{Failure, Status, catch, string};
 
 /// How many addresses a process may have clients of.
@@ -44,7 +44,7 @@ fn kept(address: &str) -> Result<&'static Client, Failure> {
 
 /// Gives this process' client of the servers at an address, as nuthatch_client_connect() makes it, and makes it if there is
 /// none. It lasts as long as the process, and the caller must not destroy it: for callers that begin anew again and again. A
-/// process has 64 of them at most.
+/// process has 64 of them at most. After a failure `client` is NULL.
 ///
 /// # Safety
 /// `address` ends with a zero byte. `client` may be written to.
@@ -54,12 +54,12 @@ pub unsafe extern "C" fn nuthatch_client_of_process(
     client: *mut *const Client,
 ) -> c_int {
     catch(|| {
+        check_place(client)?;
         // SAFETY: the caller's promise.
-        let address = unsafe { string(address) }?;
+        let kept = unsafe { string(address) }.and_then(kept);
+        let found = kept.as_ref().map_or(ptr::null(), |client| *client);
         // SAFETY: the caller's promise.
-        unsafe { put(client, ptr::null()) }?;
-        // SAFETY: the caller's promise.
-        unsafe { put(client, ptr::from_ref(kept(address)?)) }?;
-        Ok(Status::Done)
+        unsafe { put(client, found) }?;
+        kept.map(|_| Status::Done)
     })
 }

@@ -258,6 +258,11 @@ static void a_process_keeps_clients(const char *address)
     assert(first == second && first != NULL);
     assert(nuthatch_client_of_process("tcp://127.0.0.1:1", &other) == 0 && other != first);
     assert(nuthatch_client_of_process("http://a", &other) == NUTHATCH_CLIENT_STATUS_INVALID && other == NULL);
+    other = first;
+    assert(nuthatch_client_of_process(NULL, &other) == NUTHATCH_CLIENT_STATUS_NULL_POINTER && other == NULL);
+    other = first;
+    assert(nuthatch_client_of_process("tcp://\xff", &other) == NUTHATCH_CLIENT_STATUS_INVALID && other == NULL);
+    assert(nuthatch_client_of_process(address, NULL) == NUTHATCH_CLIENT_STATUS_NULL_POINTER);
     int status = 0;
     for (int at = 0; at < 64; at++) {
         snprintf(text, sizeof text, "tcp://127.0.0.1:%d", at + 1);
