@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
-use nuthatch_client::Keep;
+use nuthatch_client::{Error, Item, Keep};
 
 use crate::memory::{array, borrow, check_place, put};
 use crate::status::{Status, catch, string};
@@ -57,6 +57,38 @@ pub unsafe extern "C" fn nuthatch_client_destroy(client: *mut Client) {
     }
 }
 
+/// A call that gets a value: writes none before it begins, so that there is none after a failure, and then what `get` returns.
+///
+/// # Safety
+/// `client` is NULL or a client. So many bytes as said lie at `key`, and `value` is NULL or may be written to.
+pub(crate) unsafe fn got(
+    client: *const Client,
+    (key, key_length): (*const u8, usize),
+    value: *mut Value,
+    get: impl FnOnce(&nuthatch_client::Client, &[u8]) -> Result<(Status, Value), Error>,
+) -> c_int {
+    catch(|| {
+        // SAFETY: the caller's promise.
+        unsafe { put(value, Value::NONE) }?;
+        // SAFETY: the caller's promise.
+        let client = &unsafe { borrow(client) }?.0;
+        // SAFETY: the caller's promise.
+        let key = unsafe { array(key, key_length) }?;
+        let (status, found) = get(client, key)?;
+        // SAFETY: the caller's promise.
+        unsafe { put(value, found) }?;
+        Ok(status)
+    })
+}
+
+/// What a get came to that found an item or none.
+fn item_or_none(found: Option<Item>) -> (Status, Value) {
+    match found {
+        Some(item) => (Status::Done, Value::of_item(item)),
+        None => (Status::NotFound, Value::NONE),
+    }
+}
+
 /// Gets the value under a key. Returns 0 if there is one, and then `value` has to be freed; else
 /// NUTHATCH_CLIENT_STATUS_NOT_FOUND, or a failure, and `value` is none.
 ///
@@ -69,23 +101,34 @@ pub unsafe extern "C" fn nuthatch_client_get(
     key_length: usize,
     value: *mut Value,
 ) -> c_int {
-    catch(|| {
-        // SAFETY: the caller's promise.
-        unsafe { put(value, Value::NONE) }?;
-        // SAFETY: the caller's promise.
-        let client = &unsafe { borrow(client) }?.0;
-        // SAFETY: the caller's promise.
-        let key = unsafe { array(key, key_length) }?;
+    let get = |client: &nuthatch_client::Client, key: &[u8]| {
         let found = client.get(key)?;
         let status = if found.is_some() {
             Status::Done
         } else {
             Status::NotFound
         };
-        // SAFETY: the caller's promise.
-        unsafe { put(value, Value::of(found)) }?;
-        Ok(status)
-    })
+        Ok((status, Value::of(found)))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { got(client, (key, key_length), value, get) }
+}
+
+/// Gets the value under a key as nuthatch_client_get() does, with what else the server knows of it.
+///
+/// # Safety
+/// `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nuthatch_client_get_item(
+    client: *const Client,
+    key: *const u8,
+    key_length: usize,
+    value: *mut Value,
+) -> c_int {
+    let get =
+        |client: &nuthatch_client::Client, key: &[u8]| Ok(item_or_none(client.get_item(key)?));
+    // SAFETY: the caller's promise.
+    unsafe { got(client, (key, key_length), value, get) }
 }
 
 /// Gets the value under a key, with its flags and its number, if a server's memory says it ("shm://"), without a system call. Else
@@ -102,49 +145,12 @@ pub unsafe extern "C" fn nuthatch_client_get_local(
     key_length: usize,
     value: *mut Value,
 ) -> c_int {
-    catch(|| {
-        // SAFETY: the caller's promise.
-        unsafe { put(value, Value::NONE) }?;
-        // SAFETY: the caller's promise.
-        let client = &unsafe { borrow(client) }?.0;
-        // SAFETY: the caller's promise.
-        let key = unsafe { array(key, key_length) }?;
-        let item = match client.get_item_local(key)? {
-            Some(Some(item)) => item,
-            Some(None) => return Ok(Status::NotFound),
-            None => return Ok(Status::Ask),
-        };
-        // SAFETY: the caller's promise.
-        unsafe { put(value, Value::of_item(item)) }?;
-        Ok(Status::Done)
-    })
-}
-
-/// Gets the value under a key as nuthatch_client_get() does, with what else the server knows of it.
-///
-/// # Safety
-/// `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nuthatch_client_get_item(
-    client: *const Client,
-    key: *const u8,
-    key_length: usize,
-    value: *mut Value,
-) -> c_int {
-    catch(|| {
-        // SAFETY: the caller's promise.
-        unsafe { put(value, Value::NONE) }?;
-        // SAFETY: the caller's promise.
-        let client = &unsafe { borrow(client) }?.0;
-        // SAFETY: the caller's promise.
-        let key = unsafe { array(key, key_length) }?;
-        let Some(item) = client.get_item(key)? else {
-            return Ok(Status::NotFound);
-        };
-        // SAFETY: the caller's promise.
-        unsafe { put(value, Value::of_item(item)) }?;
-        Ok(Status::Done)
-    })
+    let get = |client: &nuthatch_client::Client, key: &[u8]| {
+        let known = client.get_item_local(key)?.map(item_or_none);
+        Ok(known.unwrap_or((Status::Ask, Value::NONE)))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { got(client, (key, key_length), value, get) }
 }
 
 /// Stores a value for so many milliseconds, rounded up to seconds, or without an end if they are negative.

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use nuthatch_client::{Compute, Leased};
 
-use crate::calls::Client;
-use crate::memory::{array, borrow, put};
-use crate::status::{Status, catch};
+use crate::calls::{Client, got};
+use crate::status::Status;
 use crate::value::Value;
 
 /// For how long others wait for who computes, and how early that begins.
@@ -40,23 +39,16 @@ pub unsafe extern "C" fn nuthatch_client_lease(
     early_ms: i64,
     value: *mut Value,
 ) -> c_int {
-    catch(|| {
-        // SAFETY: the caller's promise.
-        unsafe { put(value, Value::NONE) }?;
-        // SAFETY: the caller's promise.
-        let client = &unsafe { borrow(client) }?.0;
-        // SAFETY: the caller's promise.
-        let key = unsafe { array(key, key_length) }?;
-        let (status, found) = match client.lease(key, how(lease_ms, early_ms))? {
+    let lease = |client: &nuthatch_client::Client, key: &[u8]| {
+        Ok(match client.lease(key, how(lease_ms, early_ms))? {
             Leased::Value(bytes, flags) => (Status::Done, Value::flagged(Some((bytes, flags)))),
             Leased::Mine { cas, old } => {
                 let old = Value::flagged(old);
                 let cas = cas.unwrap_or_default();
                 (Status::Compute, Value { cas, ..old })
             }
-        };
-        // SAFETY: the caller's promise.
-        unsafe { put(value, found) }?;
-        Ok(status)
-    })
+        })
+    };
+    // SAFETY: the caller's promise.
+    unsafe { got(client, (key, key_length), value, lease) }
 }
