@@ -109,10 +109,8 @@ class ThreadTest < Minitest::Test
     client = client(way)
     client.set("k", "x" * 900_000)
     50.times { interrupted(client) }
-    GC.start
     before = resident
     150.times { interrupted(client) }
-    GC.start
     # One value for each of them would be 135 MB.
     assert_operator resident - before, :<, 60 << 20
     assert_equal 900_000, client.get("k").length
@@ -140,14 +138,24 @@ class ThreadTest < Minitest::Test
     assert_equal "from outside", e.message
   end
 
+  # Bytes of this process that are in use, after what is free has been given back.
   def resident
+    GC.start
+    TRIM&.call(0)
     File.read("/proc/self/statm").split[1].to_i * 4096
+  end
+
+  # Of glibc alone.
+  TRIM = begin
+    Fiddle::Function.new(Fiddle.dlopen(nil)["malloc_trim"], [Fiddle::TYPE_SIZE_T], Fiddle::TYPE_INT)
+  rescue Fiddle::DLError
+    nil
   end
 
   by_each_way :what_is_got_is_freed, %i[unix shm] do |way|
     client = client(way)
-    client.set("k", "x" * 100_000)
-    client.set("l", "x" * 100_000)
+    client.set("k", "x" * 400_000)
+    client.set("l", "x" * 400_000)
     calls = lambda do
       client.get("k")
       client.get_item("k")
@@ -155,12 +163,10 @@ class ThreadTest < Minitest::Test
       client.exist?("k")
       client.fetch("k") { flunk }
     end
-    200.times { calls.call }
-    GC.start
+    50.times { calls.call }
     before = resident
-    1200.times { calls.call }
-    GC.start
-    # It would be 360 MB.
+    300.times { calls.call }
+    # What one of these calls left would be 120 MB.
     assert_operator resident - before, :<, 60 << 20
   end
 
