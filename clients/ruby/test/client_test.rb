@@ -250,6 +250,10 @@ class ClientTest < Minitest::Test
     end
     assert_raises(Nuthatch::InvalidError) { client(:unix, codec: :yaml) }
     assert_raises(Nuthatch::InvalidError) { client(:unix, codec: Object.new) }
+    [0, 2, 16, -1, 1 << 32, nil].each do |flags|
+      codec = Struct.new(:dump, :load, :flags).new(nil, nil, flags)
+      assert_raises(Nuthatch::InvalidError) { client(:unix, codec: codec) }
+    end
     assert_raises(Nuthatch::InvalidError) { client(:unix, prefix: nil) }
     assert_raises(Nuthatch::InvalidError) { client(:unix).fetch("k") }
     assert_raises(Nuthatch::InvalidError) { client(:unix).fetch("k", lease: nil) { 1 } }

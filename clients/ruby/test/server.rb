@@ -87,6 +87,15 @@ class Server
     connection&.close
   end
 
+  # Stores bytes under any flags.
+  def store(key, flags, bytes)
+    connection = connect
+    connection.write("set #{key} #{flags} 0 #{bytes.bytesize}\r\n#{bytes}\r\nquit\r\n")
+    raise "not stored" unless connection.read == "STORED\r\n"
+  ensure
+    connection&.close
+  end
+
   def signal(name)
     Process.kill(name, @process)
   end

@@ -66,7 +66,6 @@ class ThreadTest < Minitest::Test
   # What another thread changes is what was given, or nothing of it.
   by_each_way :strings_may_change_while_they_are_stored do |way|
     client = client(way)
-    key = +"k"
     value = "a" * 100_000
     stop = false
     changing = Thread.new do
@@ -77,10 +76,32 @@ class ThreadTest < Minitest::Test
       end
     end
     100.times do
-      client.set(key, value)
-      assert_match(/\A(a{100000}|b{10})\z/, client.get(key))
-      client.set_multi({ key => value })
-      assert_match(/\A(a{100000}|b{10})\z/, client.get_multi(key)["k"])
+      client.set("k", value)
+      assert_match(/\A(a{100000}|b{10})\z/, client.get("k"))
+      client.set_multi({ "k" => value })
+      assert_match(/\A(a{100000}|b{10})\z/, client.get_multi("k")["k"])
+    end
+  ensure
+    stop = true
+    changing&.join
+  end
+
+  # The same of keys: none is read beyond its end, or is of parts of two.
+  by_each_way :keys_may_change_while_they_are_read do |way|
+    client = client(way)
+    keys = ["a", "b" * 250]
+    keys.each { |key| client.set(key, key) }
+    key = +"a"
+    stop = false
+    changing = Thread.new do
+      until stop
+        keys.each { |other| key.replace(other) }
+        Thread.pass
+      end
+    end
+    300.times do
+      assert_includes keys, client.get(key)
+      client.get_multi(key, key).each_value { |value| assert_includes keys, value }
     end
   ensure
     stop = true

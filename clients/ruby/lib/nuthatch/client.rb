@@ -210,12 +210,12 @@ module Nuthatch
 
     private
 
-    # The bytes of a key.
+    # The bytes of a key, which nobody changes any more: their number is what the library reads.
     def key(key)
       key = key.name if key.is_a?(Symbol)
       raise InvalidError, "a key of the class #{key.class}: it is a string or a symbol" unless key.is_a?(String)
 
-      key = @prefix + key.b unless @prefix.empty?
+      key = @prefix.empty? ? Values.frozen(key) : @prefix + key.b
       return key if key.bytesize.between?(1, Slot::KEY_MAX)
 
       raise InvalidError, "a key of #{key.bytesize} bytes, with the prefix: it has 1 to #{Slot::KEY_MAX}"
@@ -229,7 +229,7 @@ module Nuthatch
     def piece(bytes)
       raise InvalidError, "a #{bytes.class} at a string's end: it is a string" unless bytes.is_a?(String)
 
-      bytes.frozen? ? bytes : bytes.dup.freeze
+      Values.frozen(bytes)
     end
 
     def count(call, key, by, ttl, default)

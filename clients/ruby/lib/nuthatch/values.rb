@@ -13,6 +13,11 @@ module Nuthatch
     # More is no counter. A limit on what a server can have Ruby make of digits.
     DIGITS_MAX = 4096
 
+    # Another thread may change a string while the library reads it. A copy shares the bytes of a long one.
+    def self.frozen(string)
+      string.frozen? ? string : string.dup.freeze
+    end
+
     def initialize(codec)
       @codec = codec_of(codec)
       @flags = @codec.flags
@@ -21,13 +26,15 @@ module Nuthatch
     # Bytes that nobody changes any more, and flags.
     def pack(value)
       case value
-      when String then [frozen(value), text?(value) ? TEXT : BYTES]
+      when String
+        bytes = Values.frozen(value)
+        [bytes, text?(bytes) ? TEXT : BYTES]
       when Integer then [digits(value), INTEGER]
       else
         bytes = @codec.dump(value)
         raise SerializationError, "the codec made a #{bytes.class} instead of a string" unless bytes.is_a?(String)
 
-        [frozen(bytes), @flags]
+        [Values.frozen(bytes), @flags]
       end
     end
 
@@ -53,13 +60,15 @@ module Nuthatch
         missing = %i[dump load flags].reject { |method| codec.respond_to?(method) }
         raise InvalidError, "a codec without #{missing.join(", ")}" unless missing.empty?
 
+        check_flags(codec.flags)
         codec
       end
     end
 
-    # Another thread may change a string while the library reads it. A copy shares the bytes of a long one.
-    def frozen(string)
-      string.frozen? ? string : string.dup.freeze
+    def check_flags(flags)
+      return if flags.is_a?(Integer) && flags.between?(0, (1 << 32) - 1) && ![BYTES, TEXT, INTEGER].include?(flags)
+
+      raise InvalidError, "a codec with the flags #{flags.inspect}: they are a number of 32 bits that marks no strings and integers"
     end
 
     def text?(string)
