@@ -342,15 +342,19 @@ def test_scripts_do_not_hold_up_the_next(start, tmp_path, port):
     flags += ["-o", "lua_steps=1000000,lua_busy=1"]
     ended = []
 
-    def run(key):
+    def run(client, key):
         script = "redis.call('SET', KEYS[1], 'v') while true do pcall(redis.call, 'GET', KEYS[1]) end"
         try:
-            redis.Redis(port=port, retry=None).eval(script, 2, key, "other")
+            client.eval(script, 2, key, "other")
         except redis.RedisError as error:
             ended.append(str(error))
 
     def running(*keys):
-        threads = [threading.Thread(target=run, args=(key,)) for key in keys]
+        # Each is answered first: the script of one that is not accepted yet would be the next server's, and never end there.
+        clients = [redis.Redis(port=port, retry=None, single_connection_client=True) for _ in keys]
+        for client in clients:
+            assert client.ping()
+        threads = [threading.Thread(target=run, args=pair) for pair in zip(clients, keys, strict=True)]
         for thread in threads:
             thread.start()
         while True:
