@@ -20,10 +20,7 @@ if [ -n "${NUTHATCH_CLIENT_LIBRARY:-}" ]; then
 else
     PROFILE=dev PREFIX=/usr LIBDIR=/lib DESTDIR="$out" scripts/install.sh client
 fi
-if [ -z "${NUTHATCH:-}" ]; then
-    cargo build --quiet --bin nuthatch
-    export NUTHATCH="$PWD/target/debug/nuthatch"
-fi
+choose_server
 if scripts/setup-ruby.sh; then
     export ACTIVESUPPORT_TESTS="$PWD/.venv/rails/activesupport/test"
 else
