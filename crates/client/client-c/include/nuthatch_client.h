@@ -201,6 +201,17 @@ int nuthatch_client_get(const struct nuthatch_client *client,
                         struct nuthatch_client_value *value);
 
 /**
+ * Gets the value under a key as nuthatch_client_get() does, with what else the server knows of it.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.
+ */
+int nuthatch_client_get_item(const struct nuthatch_client *client,
+                             const uint8_t *key,
+                             size_t key_length,
+                             struct nuthatch_client_value *value);
+
+/**
  * Gets the value under a key, with its flags and its number, if a server's memory says it ("shm://"), without a system call. Else
  * returns NUTHATCH_CLIENT_STATUS_ASK, and nothing was sent: nuthatch_client_get() asks. This makes no connection; so before
  * the first call that asks, and after a server's end, there is no memory. If the server was stopped in the middle of a change of
@@ -213,17 +224,6 @@ int nuthatch_client_get_local(const struct nuthatch_client *client,
                               const uint8_t *key,
                               size_t key_length,
                               struct nuthatch_client_value *value);
-
-/**
- * Gets the value under a key as nuthatch_client_get() does, with what else the server knows of it.
- *
- * # Safety
- * `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.
- */
-int nuthatch_client_get_item(const struct nuthatch_client *client,
-                             const uint8_t *key,
-                             size_t key_length,
-                             struct nuthatch_client_value *value);
 
 /**
  * Stores a value for so many milliseconds, rounded up to seconds, or without an end if they are negative.

@@ -141,16 +141,15 @@ impl Server {
             tracing::error!("{error}");
         }
         let threads = threads.begin();
-        let items = Arc::clone(&shared);
         Ok(ServerHandle {
             addresses,
             secured,
             metrics_addresses: metrics_addresses.unwrap_or_default(),
+            items: Arc::clone(&shared),
             controls: Controls::new(shared),
             shutdown,
             threads,
             signs,
-            items,
             claim,
             alive,
         })
