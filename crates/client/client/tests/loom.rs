@@ -86,6 +86,11 @@ mod transport {
             Ok((replies > 0).then_some(replies * LENGTH))
         }
 
+        /// The server closes nothing.
+        pub fn is_over(&self) -> bool {
+            false
+        }
+
         pub fn tells_of_room(&self) -> bool {
             false
         }
