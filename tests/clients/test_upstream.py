@@ -171,6 +171,22 @@ def test_a_number_that_was_read_serves_for_cas(one):
     assert one.talk.get("counted") == "2"
 
 
+def test_marked_items_keep_their_marks(one):
+    """A set with an older number leaves the item stale: its copy would not say so. And a touch makes nothing fresh."""
+    talk, server = one.talk, one.server
+    assert talk.set("marked", "1") == "STORED"
+    cas = talk.line("mg marked c").split("c")[1]
+    assert talk.line("md marked I") == "HD"
+    assert talk.line(f"ms marked 1 C{cas} I\r\n2") == "HD"
+    reads = [(sorted(talk.line("mg marked v").split()[2:]), talk.file.readline()) for _ in range(2)]
+    assert reads == [(["W", "X"], b"2\r\n"), (["X", "Z"], b"2\r\n")]
+    assert server.line("md marked I T100") == "HD"
+    redis = one.redis()
+    assert redis.redis("EXPIRE", "marked", "50", "GT") == ":0"
+    assert redis.redis("EXPIRE", "marked", "500", "GT") == ":1"
+    assert sorted(server.line("mg marked t").split()[1:]) in (["W", "X", "t500"], ["W", "X", "t499"])
+
+
 def test_large_and_odd_items(pool):
     for size in (0, 1, 8192, 8193, 100_000, 3 << 20):
         value = "x" * size
@@ -354,6 +370,24 @@ def test_a_server_that_hangs_is_a_miss_and_holds_nobody_for_long(tmp_path):
     assert pool.sidecar.end() == 0
 
 
+def test_a_server_that_hangs_keeps_no_answers_of_others_back(tmp_path):
+    """All servers are asked at once, and one after the other is waited for: what the others have said meanwhile counts."""
+    server, hung = memcached(tmp_path / "server"), Fake(lambda line: b"")
+    pool = Pool(tmp_path, hung.port, server.port, lifetime=1, options="?timeout_ms=200")
+    keys = [f"key-{number}" for number in range(20)]
+    stored = [key for key in keys if pool.talk.set(key, "x") == "STORED"]
+    lost = [key for key in keys if key not in stored]
+    # Who hangs is asked and waited for first.
+    pool.talk.socket.sendall(f"get {lost[0]} {' '.join(stored)}\r\n".encode())
+    lines = iter(pool.talk.file.readline, b"END\r\n")
+    assert [line.split()[1].decode() for line in lines if line.startswith(b"VALUE")] == stored
+    sets = [f"set {key} 0 0 1\r\ny\r\n" for key in (lost[0], *stored)]
+    pool.talk.socket.sendall("".join(sets).encode())
+    answers = [pool.talk.file.readline() for _ in (lost[0], *stored)]
+    assert answers[0].startswith(b"SERVER_ERROR") and set(answers[1:]) == {b"STORED\r\n"}
+    assert [one.end() for one in (pool.sidecar, server)] == [0, 0]
+
+
 def test_a_server_that_ends_and_comes_back(tmp_path):
     first, second = (memcached(tmp_path / name) for name in ("first", "second"))
     pool = Pool(tmp_path, first.port, second.port, lifetime=3_600_000, options="?retry_most_ms=50")
@@ -376,6 +410,20 @@ def test_a_server_that_ends_and_comes_back(tmp_path):
     said(pool.log, f"127.0.0.1:{first.port}: it answers again")
     assert len(re.findall("until it answers", pool.log.read_text())) == 1
     assert [server.end() for server in (pool.sidecar, again, second)] == [0, 0, 0]
+
+
+def test_a_server_that_was_restarted_gets_the_first_change(tmp_path):
+    """Nobody has noticed that the connection has ended: a change that gets no answer on it could not be sent again."""
+    first = memcached(tmp_path / "first")
+    pool = Pool(tmp_path, first.port)
+    assert pool.talk.set("a", "1") == "STORED"
+    assert first.end() == 0
+    (tmp_path / "again").mkdir()
+    again = Server(tmp_path / "again", "-p", str(first.port), program=MEMCACHED)
+    assert pool.talk.line("incr a 1") == "NOT_FOUND"
+    assert pool.talk.set("a", "2") == "STORED"
+    assert pool.talk.stats()["upstream_failed"] == "0"
+    assert [server.end() for server in (pool.sidecar, again)] == [0, 0]
 
 
 def test_a_successor_takes_no_items_for_the_pool(tmp_path):

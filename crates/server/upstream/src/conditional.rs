@@ -1,11 +1,13 @@
 //! A touch under a condition, which memcached's protocol does not have: the item is stored again as it is, with its new end, if
-//! nobody has changed it meanwhile.
+//! nobody has changed it meanwhile. A stale item is marked again, with its new end.
 
 use nuthatch_client::meta::{Answer, Command, Flags, Kind, Verb};
 use nuthatch_engine::{Engine, Expiry, Item, Op, Read, Reply, Request, Time, TouchIf};
 
 use crate::copies;
 use crate::engine::{Upstream, name_of};
+use crate::exchange::give_back;
+use crate::handle::Times;
 use crate::translate::{self, Found, number_of};
 
 /// How often it is tried again because another has changed the item.
@@ -15,7 +17,7 @@ const ATTEMPTS: usize = 16;
 pub fn touch<E: Engine>(
     engine: &Upstream<E>,
     near: &mut E::Handle,
-    now: Time,
+    times: Times,
     request: &Request<'_>,
 ) -> Reply {
     let Op::Read(Read {
@@ -27,7 +29,7 @@ pub fn touch<E: Engine>(
         return Reply::Miss;
     };
     let _change = engine.table.change(&request.key);
-    copies::remove(near, now, request.key);
+    copies::remove(near, times.present, request.key);
     for _ in 0..ATTEMPTS {
         let found = match ask(
             engine,
@@ -36,7 +38,7 @@ pub fn touch<E: Engine>(
             Flags::default().bare("vfct"),
             &[],
         ) {
-            Ok(answer) => translate::found(answer, now),
+            Ok(answer) => translate::found(answer, times.turn),
             Err(reply) => return reply,
         };
         let (value, item) = match found {
@@ -48,15 +50,24 @@ pub fn touch<E: Engine>(
             Err(reply) => return reply,
         };
         if !holds(touch_if, &item, to) {
+            if item.won {
+                give_back(engine, &[(request.key, item.cas)]);
+            }
             return Reply::Exists;
         }
         let mut flags = Flags::default();
         flags
-            .bare("c")
-            .number('F', item.flags)
-            .number('C', item.cas);
-        flags.number('T', number_of(to, now));
-        match ask(engine, request, Verb::Set, &flags, &value) {
+            .number('C', item.cas)
+            .number('T', number_of(to, times.turn));
+        let changed = match item.stale {
+            // Who comes next wins the right to renew it, as the look above may have.
+            true => ask(engine, request, Verb::Delete, flags.bare("I"), &[]),
+            false => {
+                flags.number('F', item.flags);
+                ask(engine, request, Verb::Set, &flags, &value)
+            }
+        };
+        match changed {
             Ok(Answer {
                 kind: Kind::Done, ..
             }) => {

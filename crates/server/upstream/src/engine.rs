@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nuthatch_base::hash::KeyHasher;
+use nuthatch_base::sync::clock::Clock;
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_client::{Client, Error};
 use nuthatch_engine::namespace::Namespace;
@@ -32,6 +33,8 @@ pub struct Upstream<E> {
     pub(crate) lifetime: Duration,
     pub(crate) table: Table<Outcome>,
     pub(crate) counters: Counters,
+    /// Tells how long a thread has waited.
+    pub(crate) clock: Clock,
     /// The servers that do not answer, as the log was told, and whether there are any.
     silent: Mutex<Vec<String>>,
     some_are_silent: AtomicBool,
@@ -47,6 +50,7 @@ impl<E: Engine> Upstream<E> {
             lifetime,
             table: Table::default(),
             counters: Counters::default(),
+            clock: Clock::start(),
             silent: Mutex::default(),
             some_are_silent: AtomicBool::new(false),
         }

@@ -8,12 +8,15 @@
 
 use nuthatch_client::meta::{Answer, Command, Flags, Verb};
 use nuthatch_client::{Error, Many};
-use nuthatch_engine::{Engine, Handle, Item, Key, Op, Replies, Reply, Request, StoreMode, Time};
+use nuthatch_engine::{
+    Condition, Engine, Handle, Item, Key, Op, Replies, Reply, Request, StoreMode,
+};
 
 use crate::coherence::{Change, Join, Lead, Role};
 use crate::copies;
 use crate::counters::add;
 use crate::engine::{Outcome, Upstream, name_of};
+use crate::handle::Times;
 use crate::probe::{Probe, Waiting};
 use crate::translate::{self, Found, Translated};
 use crate::value::UpstreamValue;
@@ -43,7 +46,7 @@ enum Pending<'e, V> {
 pub struct Exchange<'e, 'b, E: Engine> {
     engine: &'e Upstream<E>,
     near: &'e mut Near<E>,
-    now: Time,
+    times: Times,
     batch: &'b [Request<'b>],
     /// From the first request that waits to the last.
     pending: Vec<Pending<'e, NearValue<E>>>,
@@ -56,7 +59,7 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
     pub fn run(
         engine: &'e Upstream<E>,
         near: &'e mut Near<E>,
-        now: Time,
+        times: Times,
         batch: &'b [Request<'b>],
         first: usize,
         replies: &mut impl Replies<UpstreamValue<NearValue<E>>>,
@@ -64,7 +67,7 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
         let mut exchange = Self {
             engine,
             near,
-            now,
+            times,
             batch,
             pending: Vec::new(),
             commands: Vec::new(),
@@ -97,7 +100,8 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
                         waiting: Vec::new(),
                         all_wait: !self.pending.is_empty(),
                     };
-                    self.near.execute(self.now, &rest[..count], &mut probe);
+                    self.near
+                        .execute(self.times.present, &rest[..count], &mut probe);
                     let waiting = probe.waiting;
                     let answered = count - waiting.len();
                     for (place, waiting) in (at + answered..).zip(waiting) {
@@ -135,7 +139,7 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
         let pending = match changes {
             true => {
                 let change = self.engine.table.change(key);
-                copies::remove(self.near, self.now, *key);
+                copies::remove(self.near, self.times.present, *key);
                 Pending::Change(change, self.command(place))
             }
             false => Pending::Read(self.command(place)),
@@ -144,7 +148,7 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
     }
 
     fn command(&mut self, place: usize) -> usize {
-        let command = translate::command(&self.batch[place].op, self.now);
+        let command = translate::command(&self.batch[place].op, self.times.turn);
         let counters = &self.engine.counters;
         let counter = match command.is_read {
             true => &counters.reads,
@@ -211,7 +215,7 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
                 given_back.push((*key, found.item.cas));
             }
         }
-        self.give_back(&given_back);
+        give_back(self.engine, &given_back);
     }
 
     /// What a read came to.
@@ -223,7 +227,7 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
     ) -> Result<Option<Found>, Reply> {
         let found = answer.map(|answer| {
             self.engine.note_success(&key);
-            translate::found(answer, self.now)
+            translate::found(answer, self.times.turn)
         });
         found.unwrap_or_else(|error| Err(self.failed(key, op, &error)))
     }
@@ -240,7 +244,7 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
         match answer {
             Ok(answer) => {
                 self.engine.note_success(&key);
-                translate::changed(op, answer, self.now)
+                translate::changed(op, answer, self.times.turn)
             }
             Err(error) => self.failed(key, op, &error),
         }
@@ -263,8 +267,8 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
             // Those who have joined it get no answer, either.
             return;
         };
-        let end = self.now.after(self.engine.lifetime);
-        let (near, now, counters) = (&mut *self.near, self.now, &self.engine.counters);
+        let end = self.times.present.after(self.engine.lifetime);
+        let (near, now, counters) = (&mut *self.near, self.times.present, &self.engine.counters);
         lead.end(Some(found.clone()), || {
             if let Some(Found {
                 item,
@@ -285,39 +289,18 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
         let Reply::Stored(item) = reply else {
             return;
         };
-        if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
+        // An older number may have stored the item with a mark, of which the answer says nothing.
+        let may_be_stale = matches!(store.condition, Condition::CasOrStale(_));
+        if may_be_stale || matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             return;
         }
-        let end = self.now.after(self.engine.lifetime);
-        let (near, now, counters) = (&mut *self.near, self.now, &self.engine.counters);
+        let end = self.times.present.after(self.engine.lifetime);
+        let (near, now, counters) = (&mut *self.near, self.times.present, &self.engine.counters);
         change.end(|| {
             if copies::store(near, now, request.key, item, store.value, end) {
                 add(&counters.kept, 1);
             }
         });
-    }
-
-    /// Some reads renew nothing. Where their command has won the right to renew a stale item, it is to be won again.
-    fn give_back(&self, won: &[(Key<'_>, u64)]) {
-        if won.is_empty() {
-            return;
-        }
-        let flags = won.iter().map(|(_, cas)| {
-            let mut flags = Flags::default();
-            flags.bare("I").number('C', *cas);
-            flags
-        });
-        let flags: Vec<_> = flags.collect();
-        let commands = won.iter().zip(&flags).map(|((key, _), flags)| Command {
-            verb: Verb::Delete,
-            key: name_of(key),
-            flags,
-            value: &[],
-            is_read: false,
-        });
-        let commands: Vec<_> = commands.collect();
-        // What was changed meanwhile, or is gone, needs nothing.
-        let _ = self.engine.client.commands(&commands);
     }
 
     fn reply(self, first: usize, replies: &mut impl Replies<UpstreamValue<NearValue<E>>>) {
@@ -375,6 +358,29 @@ fn answer<E: Engine>(
             replies.commit(index);
         }
     }
+}
+
+/// Some reads renew nothing. Where their command has won the right to renew a stale item, it is to be won again.
+pub fn give_back<E: Engine>(engine: &Upstream<E>, won: &[(Key<'_>, u64)]) {
+    if won.is_empty() {
+        return;
+    }
+    let flags = won.iter().map(|(_, cas)| {
+        let mut flags = Flags::default();
+        flags.bare("I").number('C', *cas);
+        flags
+    });
+    let flags: Vec<_> = flags.collect();
+    let commands = won.iter().zip(&flags).map(|((key, _), flags)| Command {
+        verb: Verb::Delete,
+        key: name_of(key),
+        flags,
+        value: &[],
+        is_read: false,
+    });
+    let commands: Vec<_> = commands.collect();
+    // What was changed meanwhile, or is gone, needs nothing.
+    let _ = engine.client.commands(&commands);
 }
 
 /// True if a read takes part in winning the right to renew an item.

@@ -17,6 +17,20 @@ use crate::value::{UpstreamReservation, UpstreamValue};
 pub struct UpstreamHandle<E: Engine> {
     near: E::Handle,
     engine: Arc<Upstream<E>>,
+    /// The moment of the caller's turn.
+    turn: Time,
+    /// When the first request came that had this moment, by the engine's clock.
+    begun: Time,
+}
+
+/// Two times of a request.
+#[derive(Clone, Copy)]
+pub struct Times {
+    /// The moment of the caller's turn, by which the ends of items are told.
+    pub turn: Time,
+    /// The present, by which copies end. A caller reads its clock once a turn, and its thread may have waited for servers since,
+    /// again and again: copies would live on for all that time.
+    pub present: Time,
 }
 
 impl<E: Engine> UpstreamHandle<E> {
@@ -24,7 +38,18 @@ impl<E: Engine> UpstreamHandle<E> {
         Self {
             near: engine.near.handle(),
             engine: Arc::clone(engine),
+            turn: Time::default(),
+            begun: Time::default(),
         }
+    }
+
+    fn times(&mut self, turn: Time) -> Times {
+        let here = self.engine.clock.now();
+        if self.turn != turn {
+            (self.turn, self.begun) = (turn, here);
+        }
+        let present = turn.after(here.since(self.begun));
+        Times { turn, present }
     }
 
     fn address(&self) -> usize {
@@ -57,15 +82,16 @@ impl<E: Engine> Handle for UpstreamHandle<E> {
         let mut first = 0;
         while first < batch.len() {
             let rest = &batch[first..];
+            let times = self.times(now);
             if is_conditional(&rest[0].op) {
-                let reply = conditional::touch(&self.engine, &mut self.near, now, &rest[0]);
+                let reply = conditional::touch(&self.engine, &mut self.near, times, &rest[0]);
                 replies.done(first, reply);
                 first += 1;
                 continue;
             }
             let end = rest.iter().position(|request| is_conditional(&request.op));
             let part = &rest[..end.unwrap_or(rest.len())];
-            Exchange::run(&self.engine, &mut self.near, now, part, first, replies);
+            Exchange::run(&self.engine, &mut self.near, times, part, first, replies);
             first += part.len();
         }
     }
