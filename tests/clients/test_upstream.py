@@ -426,7 +426,7 @@ def test_a_server_that_was_restarted_gets_the_first_change(tmp_path):
     assert [server.end() for server in (pool.sidecar, again)] == [0, 0]
 
 
-def test_a_successor_takes_no_items_for_the_pool(tmp_path):
+def test_a_successor_takes_no_items_and_no_flush_for_the_pool(tmp_path):
     server = memcached(tmp_path / "server")
     (tmp_path / "before").mkdir()
     (tmp_path / "after").mkdir()
@@ -434,10 +434,12 @@ def test_a_successor_takes_no_items_for_the_pool(tmp_path):
     before = Server(tmp_path / "before", *handover, program=(NUTHATCH,))
     talk = Talk(before.port)
     assert talk.set("own", "x") == "STORED"
+    assert talk.line("flush_all 100") == "OK"
     talk.socket.close()
     after = Pool(tmp_path / "after", server.port, flags=handover)
     assert before.process.wait() == 0
     assert after.talk.get("own") is None and Talk(server.port).get("own") is None
+    assert Talk(server.port).stats()["cmd_flush"] == "0"
     assert [one.end() for one in (after.sidecar, server)] == [0, 0]
 
 

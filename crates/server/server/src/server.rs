@@ -189,9 +189,11 @@ fn take_items(
                         "the server that was handing over was killed: its items are lost"
                     );
                 }
-                // Some items may have come that the other process changed before it ended.
+                // Some items may have come that the other process changed before it ended. Whose items are copies took none.
                 let now = clock.now();
-                engine.flush(now, now);
+                if !engine.holds_copies() {
+                    engine.flush(now, now);
+                }
                 items_of_before(shared, left)?
             }
         }
@@ -200,7 +202,10 @@ fn take_items(
     if let Some(taken) = &taken {
         shared.databases.note_loaded(taken.databases);
     }
-    if let Some(left) = taken.and_then(|taken| taken.flush) {
+    // A flush that is to come is of the items that were taken. The servers that copies are of have been told, if they were to be.
+    if let Some(left) = taken.and_then(|taken| taken.flush)
+        && !engine.holds_copies()
+    {
         let now = clock.now();
         shared.flush(now, now.after(left));
     }
