@@ -56,9 +56,14 @@ macro_rules! batches {
             let server = |key: &[u8]| self.pool.server(key);
             let mut parts = Parts::new(keys, &is_known, options, server, operation, &mut many);
             while let Some(round) = parts.next_round() {
-                let mut sent = Vec::with_capacity(round.len());
+                // First, because one that has to be made puts the deadline off, for all servers.
+                let mut connections = Vec::with_capacity(round.len());
                 for part in &round {
-                    sent.push(links[part.server].start(&part.requests, &mut deadline)$($wait)*);
+                    connections.push(links[part.server].connection(&mut deadline)$($wait)*);
+                }
+                let mut sent = Vec::with_capacity(round.len());
+                for (part, connection) in round.iter().zip(connections) {
+                    sent.push(Link::send(connection, &part.requests, deadline)$($wait)*);
                 }
                 for (part, sent) in round.iter().zip(sent) {
                     let link = &links[part.server];

@@ -9,6 +9,7 @@ use crate::calls::calls;
 use crate::connection::Connection;
 use crate::key::Key;
 use crate::lease::{Compute, ComputeError, Leased, OnDrop, Pauses};
+use crate::link::Link;
 use crate::many::{Known, Many, Parts};
 use crate::meta::{self, Answer, Command};
 use crate::operation::{self, Item, Lease, Local, Operation, Outcome};

@@ -194,12 +194,16 @@ impl Connection {
         }
     }
 
-    /// Waits until the goal is reached, and works for all meanwhile. None: it was not until the deadline.
+    /// Waits until the goal is reached, and works for all meanwhile. None: it was not until the deadline. What has come by then
+    /// counts: who begins to wait late, because another server took all the time, still looks once.
     fn wait<G: Goal>(&self, deadline: Instant, mut goal: G) -> Option<G::Found> {
         let mut reads = false;
+        let mut has_looked = false;
         let mut may_send_first = true;
         loop {
-            let (next, woken) = self.next(&mut reads, may_send_first, deadline, &mut goal);
+            // What this thread has not looked for may be there, unless another one looks.
+            let is_over = |others_read| (has_looked || others_read) && Instant::now() >= deadline;
+            let (next, woken) = self.next(&mut reads, may_send_first, is_over, &mut goal);
             if let Some(waiter) = woken {
                 waiter.wake();
             }
@@ -217,7 +221,7 @@ impl Connection {
                 }
                 Next::Read(wanted) => {
                     self.read(wanted, deadline);
-                    may_send_first = true;
+                    (may_send_first, has_looked) = (true, true);
                 }
                 Next::Sleep => park(deadline),
             }
@@ -229,7 +233,7 @@ impl Connection {
         &self,
         reads: &mut bool,
         may_send_first: bool,
-        deadline: Instant,
+        is_over: impl FnOnce(bool) -> bool,
         goal: &mut G,
     ) -> (Next<G::Found>, Option<Waiter>) {
         let mut state = self.queue.lock();
@@ -240,7 +244,7 @@ impl Connection {
             return (Next::Send, None);
         }
         let found = goal.reach(&mut state);
-        if found.is_some() || Instant::now() >= deadline {
+        if found.is_some() || is_over(state.roles.is_reading && !*reads) {
             let (sends, woken) = state.leave(*reads);
             return (Next::Leave(found, sends), woken);
         }

@@ -47,9 +47,19 @@ impl Link {
     }
 
     /// The first half of [`Link::call`]: it sends them. If it has to connect, the deadline is put off by the time that takes.
-    pub fn start(&self, requests: &[Request<'_>], deadline: &mut Instant) -> Result<Sent, Error> {
-        let connection = self.connection(deadline)?;
-        let call = connection.start(requests, *deadline)?;
+    fn start(&self, requests: &[Request<'_>], deadline: &mut Instant) -> Result<Sent, Error> {
+        let connection = self.connection(deadline);
+        Self::send(connection, requests, *deadline)
+    }
+
+    /// The same by a connection that was asked for before.
+    pub fn send(
+        connection: Result<Arc<Connection>, Error>,
+        requests: &[Request<'_>],
+        deadline: Instant,
+    ) -> Result<Sent, Error> {
+        let connection = connection?;
+        let call = connection.start(requests, deadline)?;
         Ok(Sent { connection, call })
     }
 
@@ -71,7 +81,7 @@ impl Link {
     }
 
     /// The present connection, or a new one.
-    fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
+    pub fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
         let state = self.state();
         let mut attempts = state.attempts();
         loop {

@@ -1,6 +1,6 @@
 //! Servers that are dead, slow, half closed, or lie.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -220,18 +220,22 @@ fn a_connection_whose_replies_are_too_late_is_ended() {
         // The test may be over.
         let _ = ended.send(());
     });
-    let mut options = options();
-    options.timeout = Duration::from_millis(20);
-    options.late_max = Duration::from_millis(50);
-    let client = Client::connect_with(&address, options).unwrap();
-    let mut calls = 0;
-    running::wait_until("the connection's end", || {
-        let outcome = client.set("k", "v", None);
-        assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
-        calls += 1;
-        has_ended.try_recv().ok()
-    });
-    assert!(calls > 2, "{calls}");
+    // Also if those that wait leave no room for another call.
+    for requests_max in [4096, 1] {
+        let mut options = options();
+        options.timeout = Duration::from_millis(20);
+        options.late_max = Duration::from_millis(50);
+        options.requests_max = requests_max;
+        let client = Client::connect_with(&address, options).unwrap();
+        let mut calls = 0;
+        running::wait_until("the connection's end", || {
+            let outcome = client.set("k", "v", None);
+            assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
+            calls += 1;
+            has_ended.try_recv().ok()
+        });
+        assert!(calls > 2, "{calls}");
+    }
 }
 
 /// The kind of fault is a connection that nobody gives up: who finds no room for a call fails before it waits for a reply.
@@ -417,4 +421,49 @@ fn the_time_to_connect_comes_on_top_of_that_of_the_call() {
             let client = nuthatch_client::tasks::Client::connect_with(&slow_to_greet(), options);
             assert_eq!(client.unwrap().get("k").await, Ok(None));
         });
+}
+
+/// A server that carries out all sets.
+fn stores() -> String {
+    server(|mut socket| {
+        let mut lines = BufReader::new(socket.try_clone().unwrap());
+        let mut line = String::new();
+        while lines.read_line(&mut line).is_ok_and(|length| length > 0) {
+            if let Some((_, number)) = line.trim_end().split_once(" O") {
+                let number = number.split(' ').next().unwrap();
+                socket
+                    .write_all(format!("HD O{number}\r\n").as_bytes())
+                    .unwrap();
+            }
+            line.clear();
+        }
+    })
+}
+
+/// Class of bug: keys that fail because another server has.
+#[test]
+fn a_server_that_hangs_takes_nothing_from_the_others_of_a_call() {
+    let hangs = server(|socket| {
+        thread::sleep(running::PATIENCE + Duration::from_secs(socket.ttl().unwrap_or(0).into()))
+    });
+    // The system accepts for it, and nobody greets.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().unwrap().to_string();
+    for bad in [hangs.trim_start_matches("tcp://"), &silent] {
+        let mut options = options();
+        options.connect_timeout = options.timeout;
+        let client = Client::connect_with(&format!("{},{bad}", stores()), options).unwrap();
+        let mut items: Vec<_> = (0..100)
+            .map(|n| (format!("k{n}"), "v", None.into()))
+            .collect();
+        // The one that fails is asked first.
+        items.sort_by_key(|(key, ..)| client.server_of(key.as_bytes()) != bad);
+        let of_bad = items
+            .iter()
+            .filter(|(key, ..)| client.server_of(key.as_bytes()) == bad);
+        let of_bad: Vec<_> = (0..of_bad.count()).collect();
+        let failed = client.set_many(&items).failed;
+        let failed: Vec<_> = failed.into_iter().map(|(place, _)| place).collect();
+        assert_eq!(failed, of_bad);
+    }
 }

@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::connection::Connection;
+use super::link::Link;
 use crate::batches::batches;
 use crate::calls::calls;
 use crate::key::Key;

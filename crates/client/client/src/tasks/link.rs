@@ -57,8 +57,17 @@ impl Link {
         requests: &[Request<'_>],
         deadline: &mut Instant,
     ) -> Result<Ticket, Error> {
-        let connection = self.connection(deadline).await?;
-        connection.start(requests, *deadline).await
+        let connection = self.connection(deadline).await;
+        Self::send(connection, requests, *deadline).await
+    }
+
+    /// The same by a connection that was asked for before.
+    pub async fn send(
+        connection: Result<Arc<Connection>, Error>,
+        requests: &[Request<'_>],
+        deadline: Instant,
+    ) -> Result<Ticket, Error> {
+        connection?.start(requests, deadline).await
     }
 
     /// The second half: it waits for the replies.
@@ -82,7 +91,7 @@ impl Link {
     }
 
     /// The present connection, or a new one.
-    async fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
+    pub async fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
         let state = self.state();
         loop {
             let mut changed = std::pin::pin!(state.changed.notified());
