@@ -29,8 +29,15 @@ else
       @peek = lookup_store(expires_in: 60)
     end
 
+    # A server's memory has a limited number of readers.
+    def teardown
+      @stores.each { |store| store.client.close }
+    end
+
     def lookup_store(options = {})
-      Stores.made(:shm, { namespace: @namespace }.merge(options))
+      store = Stores.made(:shm, { namespace: @namespace }.merge(options))
+      (@stores ||= []).push(store)
+      store
     end
   end
 

@@ -25,8 +25,9 @@ module EachWay
     SERVERS[way == :shm ? :unix : way]
   end
 
+  # On a busy machine a call may take longer than a program would wait.
   def self.address(way)
-    server(way).address(way)
+    "#{server(way).address(way)}?timeout_ms=60000"
   end
 
   module Definitions

@@ -56,19 +56,22 @@ class Server
   def address(way)
     socket = "unix://#{@folder}/socket"
     case way
-    when :shm then "shm://#{@folder}/shared?or=#{socket}"
+    # Without a second way, which a client would take unseen where it cannot read this server's memory.
+    when :shm then "shm://#{@folder}/shared"
     when :tcp then "tcp://127.0.0.1:#{@port}"
     else socket
     end
   end
 
   def start
-    FileUtils.rm_f("#{@folder}/socket")
+    FileUtils.rm_f(["#{@folder}/socket", "#{@folder}/shared"])
     @process = Process.spawn(*command, %i[out err] => "#{@folder}/log")
     Wait.for("server") do
       raise "the server ended: #{File.read("#{@folder}/log")}" if Process.wait(@process, Process::WNOHANG)
 
-      connect.close || true
+      connect.close
+      UNIXSocket.new("#{@folder}/shared").close if @kind == :unix
+      true
     rescue SystemCallError
       false
     end

@@ -11,7 +11,7 @@ class WebTest < Minitest::Test
     @cache = Server.new(:unix)
     @port = Server.free_port
     @log = "#{@cache.folder}/web"
-    environment = { "CACHE" => @cache.address(:shm), "RUBYLIB" => $LOAD_PATH.join(":") }
+    environment = { "CACHE" => "#{@cache.address(:shm)}?or=#{@cache.address(:unix)}", "RUBYLIB" => $LOAD_PATH.join(":") }
     words = %W[--quiet --workers 4 --threads 2:2 --preload --bind tcp://127.0.0.1:#{@port} --environment production]
     @web = Process.spawn(environment, "puma", *words, EXAMPLE, chdir: @cache.folder, %i[out err] => @log)
     Wait.for("the web server") do
