@@ -9,7 +9,7 @@
 use nuthatch_client::meta::{Answer, Command, Flags, Verb};
 use nuthatch_client::{Error, Many};
 use nuthatch_engine::{
-    Condition, Engine, Handle, Item, Key, Op, Replies, Reply, Request, StoreMode,
+    Condition, Engine, Handle, Item, Key, Op, Replies, Reply, Request, StoreMode, Time,
 };
 
 use crate::coherence::{Change, Join, Lead, Role};
@@ -304,9 +304,20 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
     }
 
     fn reply(self, first: usize, replies: &mut impl Replies<UpstreamValue<NearValue<E>>>) {
-        let before = self.batch.len() - self.pending.len();
-        for (pending, place) in self.pending.into_iter().zip(before..) {
-            let (index, op) = (first + place, &self.batch[place].op);
+        let Self {
+            near,
+            times,
+            batch,
+            pending,
+            ..
+        } = self;
+        let now = times.present;
+        let before = batch.len() - pending.len();
+        let mut answer = |replies: &mut _, place: usize, found| {
+            answer::<E>(near, now, replies, first + place, &batch[place], found)
+        };
+        for (pending, place) in pending.into_iter().zip(before..) {
+            let index = first + place;
             match pending {
                 Pending::Near(Waiting::Value(item, bytes)) => {
                     replies.begin(index, &item).copy_from_slice(&bytes);
@@ -316,12 +327,10 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
                     replies.large(index, &item, UpstreamValue::Near(value));
                 }
                 Pending::Join(join) => match join.wait() {
-                    Some(Some(found)) => {
-                        answer::<E>(replies, index, op, found.map(Found::of_another))
-                    }
+                    Some(Some(found)) => answer(replies, place, found.map(Found::of_another)),
                     _ => replies.done(index, Reply::Miss),
                 },
-                Pending::Found(Ok(found)) => answer::<E>(replies, index, op, found),
+                Pending::Found(Ok(found)) => answer(replies, place, found),
                 Pending::Found(Err(reply)) | Pending::Changed(reply) => replies.done(index, reply),
                 // Step 3 has ended all of these.
                 Pending::Near(Waiting::Miss)
@@ -335,12 +344,14 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
 
 /// Answers a read.
 fn answer<E: Engine>(
+    near: &mut Near<E>,
+    now: Time,
     replies: &mut impl Replies<UpstreamValue<NearValue<E>>>,
     index: usize,
-    op: &Op<'_>,
+    request: &Request<'_>,
     found: Option<Found>,
 ) {
-    let found = found.map(|found| match may_win(op) {
+    let found = found.map(|found| match may_win(&request.op) {
         true => found,
         false => found.without_win(),
     });
@@ -352,7 +363,12 @@ fn answer<E: Engine>(
             item,
         }) => {
             if value.len() > Near::<E>::COPY_MAX {
-                return replies.large(index, &item, UpstreamValue::Read(value));
+                let copy = match translate::is_plain(&request.op) {
+                    true => copy_of::<E>(near, now, replies, request.key, &item),
+                    false => None,
+                };
+                let value = copy.map_or(UpstreamValue::Read(value), UpstreamValue::Near);
+                return replies.large(index, &item, value);
             }
             replies.begin(index, &item).write_copy_of_slice(&value);
             replies.commit(index);
@@ -381,6 +397,28 @@ pub fn give_back<E: Engine>(engine: &Upstream<E>, won: &[(Key<'_>, u64)]) {
     let commands: Vec<_> = commands.collect();
     // What was changed meanwhile, or is gone, needs nothing.
     let _ = engine.client.commands(&commands);
+}
+
+/// The copy of a large value that was just read. It lies in the engine's memory, and what was read only as long as this answer,
+/// which a connection has only so much memory for.
+fn copy_of<E: Engine>(
+    near: &mut Near<E>,
+    now: Time,
+    replies: &mut impl Replies<UpstreamValue<NearValue<E>>>,
+    key: Key<'_>,
+    item: &Item,
+) -> Option<NearValue<E>> {
+    let mut probe = Probe {
+        replies,
+        first: 0,
+        waiting: Vec::new(),
+        all_wait: true,
+    };
+    near.execute(now, &[Request { key, op: Op::Get }], &mut probe);
+    match probe.waiting.pop() {
+        Some(Waiting::Large(copy, value)) if copy.cas == item.cas => Some(value),
+        _ => None,
+    }
 }
 
 /// True if a read takes part in winning the right to renew an item.
