@@ -203,6 +203,21 @@ def test_large_and_odd_items(pool):
     assert pool.talk.line("mn") == "MN"
 
 
+def test_many_large_values_in_one_answer(pool):
+    """More than connections may hold: they lie in the memory of the copies."""
+    value = "x" * (1 << 20)
+    keys = [f"large-{number}" for number in range(32)]
+    for server in pool.servers:
+        for key in keys:
+            assert server.set(key, value) == "STORED"
+    talk = pool.client()
+    talk.socket.sendall(f"get {' '.join(keys)}\r\n".encode())
+    for key in keys:
+        assert talk.file.readline() == f"VALUE {key} 0 {len(value)}\r\n".encode()
+        assert talk.file.read(len(value) + 2) == value.encode() + b"\r\n"
+    assert talk.file.readline() == b"END\r\n"
+
+
 def test_who_was_told_of_a_change_never_reads_what_was_before(pool):
     """Threads with connections of their own: a read that begins after a set was answered finds that or a later one."""
     told = [0] * 4
@@ -266,6 +281,9 @@ def test_redis_clients_have_the_pool_too(pool):
     assert [server.get("there") for server in pool.servers] == [None, None]
 
 
+GREETINGS = {b"mn\r\n": b"MN\r\n", b"stats\r\n": b"END\r\n"}
+
+
 class Fake:
     """A server of one connection after the other, whose answers a function gives."""
 
@@ -287,8 +305,8 @@ class Fake:
     def talk(self, connection):
         with connection, connection.makefile("rwb", 0) as file:
             for line in file:
-                if line == b"mn\r\n":
-                    file.write(b"MN\r\n")
+                if line in GREETINGS:
+                    file.write(GREETINGS[line])
                     continue
                 self.asked.append(line)
                 if line.startswith(b"ms "):
@@ -386,6 +404,25 @@ def test_a_server_that_hangs_keeps_no_answers_of_others_back(tmp_path):
     answers = [pool.talk.file.readline() for _ in (lost[0], *stored)]
     assert answers[0].startswith(b"SERVER_ERROR") and set(answers[1:]) == {b"STORED\r\n"}
     assert [one.end() for one in (pool.sidecar, server)] == [0, 0]
+
+
+def test_a_sidecar_is_no_server_of_a_pool(tmp_path):
+    """Requests would go round for ever where two have each other behind them, or one has itself."""
+    folders = [tmp_path / name for name in ("one", "other")]
+    for folder in folders:
+        folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        free = held.getsockname()[1]
+    one = Pool(folders[0], free)
+    other = Pool(folders[1], one.sidecar.port, flags=("-p", str(free)))
+    for pool in (one, other):
+        while "near cache" not in pool.log.read_text():
+            assert pool.talk.set("a", "x").startswith("SERVER_ERROR the server behind")
+        assert pool.talk.get("a") is None
+    sets = [int(pool.talk.stats()["cmd_set"]) for pool in (one, other)]
+    assert other.talk.set("a", "x").startswith("SERVER_ERROR the server behind")
+    assert [int(pool.talk.stats()["cmd_set"]) for pool in (one, other)] == [sets[0], sets[1] + 1]
+    assert [pool.sidecar.end() for pool in (one, other)] == [0, 0]
 
 
 def test_a_server_that_ends_and_comes_back(tmp_path):

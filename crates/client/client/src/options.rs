@@ -43,6 +43,10 @@ pub struct Options {
     pub login: Option<Login>,
     /// For `tls://`: whom to trust.
     pub tls: TlsFiles,
+    /// The calls are those of others, which this program passes on. A server that does so, too, is refused: it might be this
+    /// program, or pass them on to it.
+    #[doc(hidden)]
+    pub passes_on: bool,
 }
 
 /// What a call does that finds no room.
@@ -118,6 +122,7 @@ impl Default for Options {
             near_bytes: 16 << 20,
             login: None,
             tls: TlsFiles::default(),
+            passes_on: false,
         }
     }
 }

@@ -9,6 +9,11 @@ use crate::transport::{Socket, Transport};
 use crate::wire::{Code, NO_META, Reply, Request};
 use crate::{Error, Options};
 
+/// A statistic that only a server with `--upstream` has.
+const PASSES_ON: &str = "upstream_reads";
+/// Why such a server is refused.
+const NEAR_CACHE: &str = "it is itself a near cache of other servers (--upstream)";
+
 /// A server.
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -65,13 +70,20 @@ impl Site {
     }
 
     /// What a new connection asks first: the login, if there is one; and for a reply that only a server of the meta protocol
-    /// gives.
+    /// gives; and whether it passes requests on, if that must not be.
     pub fn greetings(&self) -> impl Iterator<Item = Request<'_>> {
         let login = self.options.login.as_ref().map(|login| Request::Login {
             name: login.name.as_bytes(),
             password: login.password.as_bytes(),
         });
-        login.into_iter().chain([Request::Nothing])
+        let statistics = self
+            .options
+            .passes_on
+            .then_some(Request::Stats { kind: "" });
+        login
+            .into_iter()
+            .chain([Request::Nothing])
+            .chain(statistics)
     }
 
     /// Whether the server took the greeting.
@@ -91,6 +103,15 @@ impl Site {
                 Err(format!("login refused: {words}"))
             }
             (Request::Nothing, Some(Code::Nothing)) => Ok(()),
+            (Request::Stats { .. }, Some(Code::Stats(stats))) => {
+                let passes_on = stats.iter().any(|(name, _)| name == PASSES_ON);
+                match passes_on {
+                    true => Err(NEAR_CACHE.to_owned()),
+                    false => Ok(()),
+                }
+            }
+            // One that tells no statistics may be any.
+            (Request::Stats { .. }, Some(_)) => Ok(()),
             (Request::Nothing, Some(code)) if code.is_unknown() => Err(NO_META.to_owned()),
             (_, Some(Code::Refused(words))) => Err(words.clone()),
             (_, Some(code)) => Err(format!("{} to a greeting", code.in_words())),

@@ -37,7 +37,8 @@ const LIFETIME: u64 = 1000;
 const LIFETIME_MAX: u64 = 24 * 60 * 60 * 1000;
 
 /// How long a worker waits for a connection to a server behind this one, and for an answer, unless the address says otherwise:
-/// its other clients wait meanwhile.
+/// its other clients wait meanwhile. A connection whose oldest answer is late by as much again is left, so that a server that
+/// hangs is found out by the next one, and then costs nobody's time until it is tried again.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Flags that `nuthatch` had, and `nuthatch-lab serve` has.
@@ -118,6 +119,8 @@ impl DefaultEngine {
         };
         let mut options = Options::default();
         (options.timeout, options.connect_timeout) = (PATIENCE, PATIENCE);
+        options.late_max = PATIENCE;
+        options.passes_on = true;
         let client = Client::connect_with(address, options);
         let client = client.map_err(|error| format!("--upstream {address}: {error}"))?;
         let lifetime = self.upstream_lifetime.unwrap_or(LIFETIME);
