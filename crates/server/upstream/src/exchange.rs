@@ -32,9 +32,7 @@ enum Pending<'e, V> {
     Lead(Lead<'e, Outcome>, usize),
     /// It waits for another's read.
     Join(Join<Outcome>),
-    /// A command of its own reads it.
-    Read(usize),
-    /// It is changed, by the command of this number.
+    /// It is changed, or read with more than its value, by the command of this number.
     Change(Change<'e, Outcome>, usize),
     /// It was read.
     Found(Result<Option<Found>, Reply>),
@@ -128,22 +126,13 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
         self.pending.push(pending);
     }
 
-    /// Begins what no copy answers.
+    /// Begins what no copy answers. A read of more than the value counts as a change: it may find a newer item than the copy, and
+    /// nobody gets the older one after that (who watches an item, and then reads it, relies on this).
     fn begin(&mut self, place: usize) {
-        let Request { key, op } = &self.batch[place];
-        let changes = match op {
-            Op::Get => false,
-            Op::Read(read) => translate::is_change(read) || read.recache_below.is_some(),
-            _ => true,
-        };
-        let pending = match changes {
-            true => {
-                let change = self.engine.table.change(key);
-                copies::remove(self.near, self.times.present, *key);
-                Pending::Change(change, self.command(place))
-            }
-            false => Pending::Read(self.command(place)),
-        };
+        let key = self.batch[place].key;
+        let change = self.engine.table.change(&key);
+        copies::remove(self.near, self.times.present, key);
+        let pending = Pending::Change(change, self.command(place));
         self.pending.push(pending);
     }
 
@@ -195,11 +184,15 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
                     self.end_read(lead, *key, &found);
                     Pending::Found(found)
                 }
-                Pending::Read(number) => {
-                    Pending::Found(self.counted(self.found(*key, op, take(number))))
-                }
                 Pending::Change(change, number) => match op {
-                    Op::Read(_) => Pending::Found(self.found(*key, op, take(number))),
+                    Op::Read(read) => {
+                        let mut found = self.found(*key, op, take(number));
+                        if translate::is_read(read) {
+                            found = self.counted(found);
+                            change.end(|| self.keep(*key, &found));
+                        }
+                        Pending::Found(found)
+                    }
                     op => {
                         let reply = self.changed(*key, op, take(number));
                         self.end_change(change, &self.batch[first + at], &reply);
@@ -263,22 +256,10 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
         key: Key<'_>,
         found: &Result<Option<Found>, Reply>,
     ) {
-        let Ok(found) = found else {
-            // Those who have joined it get no answer, either.
-            return;
-        };
-        let end = self.times.present.after(self.engine.lifetime);
-        let (near, now, counters) = (&mut *self.near, self.times.present, &self.engine.counters);
-        lead.end(Some(found.clone()), || {
-            if let Some(Found {
-                item,
-                value: Some(value),
-            }) = found
-                && copies::store(near, now, key, item, value, end)
-            {
-                add(&counters.kept, 1);
-            }
-        });
+        // Those who have joined it get no answer, either, if there is none.
+        if let Ok(item) = found {
+            lead.end(Some(item.clone()), || self.keep(key, found));
+        }
     }
 
     /// The new item has a copy at once if it is surely what the server has.
@@ -294,13 +275,25 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
         if may_be_stale || matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             return;
         }
+        change.end(|| self.store_copy(request.key, item, store.value));
+    }
+
+    /// Leaves a copy of what a read found. The caller holds the place's lock.
+    fn keep(&mut self, key: Key<'_>, found: &Result<Option<Found>, Reply>) {
+        if let Ok(Some(Found {
+            item,
+            value: Some(value),
+        })) = found
+        {
+            self.store_copy(key, item, value);
+        }
+    }
+
+    fn store_copy(&mut self, key: Key<'_>, item: &Item, value: &[u8]) {
         let end = self.times.present.after(self.engine.lifetime);
-        let (near, now, counters) = (&mut *self.near, self.times.present, &self.engine.counters);
-        change.end(|| {
-            if copies::store(near, now, request.key, item, store.value, end) {
-                add(&counters.kept, 1);
-            }
-        });
+        if copies::store(self.near, self.times.present, key, item, value, end) {
+            add(&self.engine.counters.kept, 1);
+        }
     }
 
     fn reply(self, first: usize, replies: &mut impl Replies<UpstreamValue<NearValue<E>>>) {
@@ -333,10 +326,9 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
                 Pending::Found(Ok(found)) => answer(replies, place, found),
                 Pending::Found(Err(reply)) | Pending::Changed(reply) => replies.done(index, reply),
                 // Step 3 has ended all of these.
-                Pending::Near(Waiting::Miss)
-                | Pending::Lead(..)
-                | Pending::Read(_)
-                | Pending::Change(..) => replies.done(index, Reply::Unavailable),
+                Pending::Near(Waiting::Miss) | Pending::Lead(..) | Pending::Change(..) => {
+                    replies.done(index, Reply::Unavailable)
+                }
             }
         }
     }
@@ -363,10 +355,7 @@ fn answer<E: Engine>(
             item,
         }) => {
             if value.len() > Near::<E>::COPY_MAX {
-                let copy = match translate::is_plain(&request.op) {
-                    true => copy_of::<E>(near, now, replies, request.key, &item),
-                    false => None,
-                };
+                let copy = copy_of::<E>(near, now, replies, request.key, &item);
                 let value = copy.map_or(UpstreamValue::Read(value), UpstreamValue::Near);
                 return replies.large(index, &item, value);
             }

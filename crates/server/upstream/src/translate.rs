@@ -31,20 +31,19 @@ pub struct Translated<'a> {
 pub fn is_plain(op: &Op<'_>) -> bool {
     match op {
         Op::Get => true,
-        Op::Read(read) => {
-            read.value
-                && !read.details
-                && !is_change(read)
-                && read.unless_cas.is_none()
-                && read.recache_below.is_none()
-        }
+        Op::Read(read) => read.value && !read.details && is_read(read) && read.unless_cas.is_none(),
         _ => false,
     }
 }
 
 /// True if a read may change the item.
-pub fn is_change(read: &Read) -> bool {
+fn is_change(read: &Read) -> bool {
     read.touch.is_some() || read.vivify.is_some()
+}
+
+/// True if a read surely leaves the item as it is.
+pub fn is_read(read: &Read) -> bool {
+    !is_change(read) && read.recache_below.is_none()
 }
 
 /// A read of a value and its flags.
@@ -100,7 +99,7 @@ fn read(read: &Read, now: Time) -> Translated<'static> {
         verb: Verb::Get,
         flags,
         value: &[],
-        is_read: !is_change(read) && read.recache_below.is_none(),
+        is_read: is_read(read),
     }
 }
 
