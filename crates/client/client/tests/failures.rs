@@ -213,15 +213,15 @@ fn replies_that_come_too_late_are_dropped() {
 
 #[test]
 fn a_connection_whose_replies_are_too_late_is_ended() {
-    let (ended, has_ended) = std::sync::mpsc::channel();
-    let address = server(move |mut socket| {
-        let mut bytes = [0; 1000];
-        while let Ok(1..) = socket.read(&mut bytes) {}
-        // The test may be over.
-        let _ = ended.send(());
-    });
     // Also if those that wait leave no room for another call.
     for requests_max in [4096, 1] {
+        let (ended, has_ended) = std::sync::mpsc::channel();
+        let address = server(move |mut socket| {
+            let mut bytes = [0; 1000];
+            while let Ok(1..) = socket.read(&mut bytes) {}
+            // The test may be over.
+            let _ = ended.send(());
+        });
         let mut options = options();
         options.timeout = Duration::from_millis(20);
         options.late_max = Duration::from_millis(50);
