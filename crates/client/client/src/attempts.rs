@@ -7,12 +7,19 @@ use crate::Error;
 use crate::backoff::Backoff;
 use crate::site::Site;
 
+/// Why a server is left alone that takes connections.
+const HANGS: &str = "it greets, and answers nothing in time";
+
 /// What ends.
 pub(crate) trait Ends {
     /// Whether it has.
     fn has_ended(&self) -> bool;
     /// Ends it, for this reason.
     fn end(&self, reason: &str);
+    /// Whether a call was answered on it.
+    fn has_answered(&self) -> bool;
+    /// Whether it was left because none was.
+    fn has_hung(&self) -> bool;
 }
 
 /// The state of a link.
@@ -53,8 +60,16 @@ impl<C: Ends> Attempts<C> {
     /// What a call is to do.
     pub fn step(&mut self, site: &Site) -> Step<C> {
         if let Some(connection) = &self.connection {
+            if self.backoff.failures() > 0 && connection.has_answered() {
+                self.backoff.succeeded();
+            }
             if !connection.has_ended() {
                 return Step::Use(connection.clone());
+            }
+            // A server that greets and answers nothing is no better than one that does not greet.
+            if connection.has_hung() {
+                self.reason = HANGS.into();
+                self.backoff.failed(Instant::now(), &site.options);
             }
             self.connection = None;
         }
@@ -71,7 +86,7 @@ impl<C: Ends> Attempts<C> {
     /// There is a connection.
     pub fn succeeded(&mut self, connection: Arc<C>) {
         self.is_connecting = false;
-        self.backoff.succeeded();
+        self.backoff.connected();
         self.connection = Some(connection);
     }
 

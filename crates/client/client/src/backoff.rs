@@ -27,6 +27,11 @@ impl Backoff {
         self.retry_at = now.checked_add(pause);
     }
 
+    /// There is a connection. Whether the server answers is not known yet.
+    pub fn connected(&mut self) {
+        self.retry_at = None;
+    }
+
     /// The server has answered.
     pub fn succeeded(&mut self) {
         *self = Self::default();

@@ -131,6 +131,11 @@ impl Connection {
         }
     }
 
+    /// What waits on it.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
     /// Whether it is over.
     pub fn is_over(&self) -> bool {
         self.queue.lock().is_dead()

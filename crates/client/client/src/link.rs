@@ -32,6 +32,14 @@ impl Ends for Connection {
     fn end(&self, reason: &str) {
         self.end(reason);
     }
+
+    fn has_answered(&self) -> bool {
+        self.queue().lock().has_answered()
+    }
+
+    fn has_hung(&self) -> bool {
+        self.queue().lock().has_hung()
+    }
 }
 
 impl Link {

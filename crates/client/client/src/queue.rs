@@ -45,6 +45,10 @@ pub(crate) struct State {
     /// Who waits for room.
     room: Vec<Waiter>,
     death: Option<Arc<str>>,
+    /// A command was answered. The greeting is none.
+    has_answered: bool,
+    /// Its oldest reply was too late.
+    is_late: bool,
     /// Who sends and reads, where the callers' own threads do that.
     pub roles: Roles,
     /// Who sends, where a task does that.
@@ -194,8 +198,10 @@ impl Queue {
 
     /// Why the connection is to be ended, if its oldest reply is too late.
     pub fn too_late(&self, options: &Options) -> Option<String> {
-        let late = self.lock().oldest(Instant::now());
+        let mut state = self.lock();
+        let late = state.oldest(Instant::now());
         let is_too_late = late > options.timeout.saturating_add(options.late_max);
+        state.is_late |= is_too_late;
         is_too_late.then(|| format!("no reply for {} ms", late.as_millis()))
     }
 }
@@ -207,6 +213,7 @@ impl State {
             return Err(format!("{} without a request", reply.code.in_words()));
         };
         first.check(&reply)?;
+        self.has_answered |= first.opaque.is_some();
         first.left -= 1;
         let is_last = first.left == 0;
         let answered = first.call.answer(reply, is_last);
@@ -238,6 +245,16 @@ impl State {
             .last
             .is_some_and(|last| now.saturating_duration_since(last) >= time);
         last && self.pending.is_empty()
+    }
+
+    /// Whether a command was answered on this connection.
+    pub fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
+    /// Whether it was left because none was.
+    pub fn has_hung(&self) -> bool {
+        self.is_late && !self.has_answered
     }
 
     /// The task that sends is to be woken when there is something to be sent, or the connection is over.

@@ -230,7 +230,10 @@ fn a_connection_whose_replies_are_too_late_is_ended() {
         let mut calls = 0;
         running::wait_until("the connection's end", || {
             let outcome = client.set("k", "v", None);
-            assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
+            assert!(
+                matches!(outcome, Err(Error::Timeout { .. } | Error::Down { .. })),
+                "{outcome:?}"
+            );
             calls += 1;
             has_ended.try_recv().ok()
         });
@@ -466,4 +469,24 @@ fn a_server_that_hangs_takes_nothing_from_the_others_of_a_call() {
         let failed: Vec<_> = failed.into_iter().map(|(place, _)| place).collect();
         assert_eq!(failed, of_bad);
     }
+}
+
+/// Class of bug: a server that is given up again and again, and each time costs a call's whole time.
+#[test]
+fn a_server_that_greets_and_answers_nothing_is_left_alone() {
+    let address = server(|mut socket| {
+        let mut bytes = [0; 1000];
+        while let Ok(1..) = socket.read(&mut bytes) {}
+    });
+    let mut options = options();
+    options.timeout = Duration::from_millis(20);
+    options.late_max = Duration::ZERO;
+    options.retry_least = running::PATIENCE * 2;
+    options.retry_most = options.retry_least;
+    let client = Client::connect_with(&address, options).unwrap();
+    let down = running::wait_until("a pause", || {
+        let error = client.get("k").unwrap_err();
+        matches!(error, Error::Down { .. }).then_some(error)
+    });
+    assert!(down.to_string().contains("answers nothing"), "{down}");
 }
