@@ -66,6 +66,7 @@ trait DynEngine: Inspect + Audit + Send + Sync {
     fn stats(&self) -> EngineStats;
     fn reset_stats(&self);
     fn flush(&self, now: Time, at: Time);
+    fn try_flush(&self, now: Time, at: Time) -> Result<(), Reply>;
     fn number_from(&self, least: u64);
     fn next_number(&self) -> u64;
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
@@ -102,6 +103,10 @@ impl<E: Engine> DynEngine for E {
 
     fn flush(&self, now: Time, at: Time) {
         Engine::flush(self, now, at);
+    }
+
+    fn try_flush(&self, now: Time, at: Time) -> Result<(), Reply> {
+        Engine::try_flush(self, now, at)
     }
 
     fn number_from(&self, least: u64) {
@@ -170,6 +175,10 @@ impl Engine for AnyEngine {
 
     fn flush(&self, now: Time, at: Time) {
         inside(|| self.0.flush(now, at));
+    }
+
+    fn try_flush(&self, now: Time, at: Time) -> Result<(), Reply> {
+        inside(|| self.0.try_flush(now, at))
     }
 
     fn number_from(&self, least: u64) {

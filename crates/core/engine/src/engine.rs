@@ -47,6 +47,13 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
     /// call replaces a delayed one.
     fn flush(&self, now: Time, at: Time);
 
+    /// The same, for who tells a client what became of it. Errors: [`Reply::Unavailable`], if the items are copies of others', and
+    /// one of those did not answer: its items are still there.
+    fn try_flush(&self, now: Time, at: Time) -> Result<(), Reply> {
+        self.flush(now, at);
+        Ok(())
+    }
+
     /// Numbers stores from `least` on, or from the next number if that is higher. So items that keep the cas of an
     /// earlier engine share it with no later store. Handles that have stored may still give out a few lower numbers. An
     /// engine whose items never come from another does nothing.

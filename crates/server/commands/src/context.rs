@@ -319,11 +319,13 @@ impl<'a> Context<'_, 'a> {
     }
 
     /// Makes all items of all databases that exist at `at` expire then. Waits while another worker has the engine to itself.
-    pub fn flush(&mut self, at: Time) {
+    /// Errors: those of [`Engine::try_flush`].
+    pub fn flush(&mut self, at: Time) -> Result<(), Reply> {
         let lock = self.worker.lock.take();
-        let told = self.shared.flush(self.now, at);
+        let (told, done) = self.shared.flush(self.now, at);
         drop(lock);
         self.work.add(Work::of_places(told));
+        done
     }
 
     /// [`executing::forget`] of a key of the running turn's database.

@@ -60,8 +60,11 @@ fn flush_all(cx: &mut Context<'_, '_>) -> Result<(), Error<'static>> {
         return Err(Error::FLUSH_FORBIDDEN);
     }
     busy::check(cx)?;
-    cx.flush(cx.now);
-    Ok(())
+    flush_everything(cx)
+}
+
+fn flush_everything(cx: &mut Context<'_, '_>) -> Result<(), Error<'static>> {
+    cx.flush(cx.now).map_err(|_| Error::FLUSH_INCOMPLETE)
 }
 
 /// FLUSHDB.
@@ -72,8 +75,7 @@ fn flush(cx: &mut Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
     }
     if cx.shared.config.has_one_database {
         busy::check(cx)?;
-        cx.flush(cx.now);
-        return Ok(());
+        return flush_everything(cx);
     }
     // No other worker waits for a change of nothing.
     if cx.shared.databases.is_unused(database.into()) {
@@ -86,7 +88,7 @@ fn flush(cx: &mut Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
             let told = cx.shared.note_flush();
             cx.work.add(Work::of_places(told));
         }
-        Emptied::ByFlush => cx.flush(cx.now),
+        Emptied::ByFlush => return flush_everything(cx),
         Emptied::NoGeneration => return Err(Error::NO_GENERATION),
     }
     Ok(())

@@ -99,6 +99,9 @@ impl Error<'static> {
     /// A change of an item whose server does not answer.
     pub const UNAVAILABLE: Self =
         Error::Words("ERR the server behind this cache that has the key does not answer");
+    /// A flush that not all servers behind this one have carried out.
+    pub const FLUSH_INCOMPLETE: Self =
+        Error::Words("ERR a server behind this cache does not answer: its items are still there");
     /// Options that contradict each other, or do not exist.
     pub const SYNTAX: Self = Error::Words("ERR syntax error");
     /// Not a number, or too large a one.

@@ -7,7 +7,7 @@ use nuthatch_base::memory::reserve;
 use nuthatch_channels::bounds::Bounds;
 use nuthatch_channels::channels::Channels;
 use nuthatch_channels::tracking::Tracking;
-use nuthatch_engine::{AnyEngine, Clock, Engine, Time};
+use nuthatch_engine::{AnyEngine, Clock, Engine, Reply, Time};
 use nuthatch_script::Library;
 use nuthatch_settings::config::{By, Config, Protocol};
 
@@ -239,9 +239,10 @@ impl ServerState {
         Some(begun.share)
     }
 
-    /// Makes all items that exist at `at` expire then, in all databases. Returns how many clients are told of that now.
-    pub fn flush(&self, now: Time, at: Time) -> usize {
-        self.engine.flush(now, at);
+    /// Makes all items that exist at `at` expire then, in all databases. Returns how many clients are told of that now, and
+    /// whether it was done ([`Engine::try_flush`]).
+    pub fn flush(&self, now: Time, at: Time) -> (usize, Result<(), Reply>) {
+        let done = self.engine.try_flush(now, at);
         let is_due = self.last_flush.set(now, at);
         if at <= now {
             self.databases.all_emptied();
@@ -250,10 +251,11 @@ impl ServerState {
         self.telemetry
             .notify_watchers(format_args!("type=flush_all delay={delay}"));
         // Last: who reads again when it is told must find nothing of before.
-        match at <= now || is_due {
+        let told = match at <= now || is_due {
             true => self.note_flush(),
             false => 0,
-        }
+        };
+        (told, done)
     }
 
     /// Tells the clients that track keys that all are gone, or may have changed. Returns how many they are.

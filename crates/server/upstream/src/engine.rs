@@ -11,7 +11,8 @@ use nuthatch_client::{Client, Error};
 use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::request::PREFIX_LEN_MAX;
 use nuthatch_engine::{
-    Audit, AuditError, Engine, Evictions, Footprint, Inspect, Key, LimitError, Sharing, Time,
+    Audit, AuditError, Engine, Evictions, Footprint, Inspect, Key, LimitError, Reply, Sharing,
+    Time,
     index_stats::IndexHistogram,
     stats::{EngineStats, UpstreamStats},
 };
@@ -119,12 +120,18 @@ impl<E: Engine> Engine for Upstream<E> {
 
     /// Flushes the servers, too.
     fn flush(&self, now: Time, at: Time) {
+        // The log has been told.
+        let _ = self.try_flush(now, at);
+    }
+
+    fn try_flush(&self, now: Time, at: Time) -> Result<(), Reply> {
         let _change = self.table.change_all();
         self.near.flush(now, now);
-        if let Err(error) = self.client.flush_all(at.since(now)) {
+        self.client.flush_all(at.since(now)).map_err(|error| {
             add(&self.counters.failed, 1);
             tracing::warn!("--upstream: flush_all: {error}");
-        }
+            Reply::Unavailable
+        })
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {

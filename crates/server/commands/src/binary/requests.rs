@@ -200,9 +200,10 @@ fn flush(cx: &mut Context<'_, '_>, turn: &mut Turn, head: Head, delay: u32, quie
     }
     cx.counters.cmd_flush.bump();
     let at = flush_time(delay.into(), cx.now, &cx.shared.clock);
-    cx.flush(at);
-    if !quiet {
-        encode::done(out, head, 0);
+    match cx.flush(at) {
+        Err(_) => encode::error(out, head, Status::Unavailable),
+        Ok(()) if quiet => {}
+        Ok(()) => encode::done(out, head, 0),
     }
 }
 

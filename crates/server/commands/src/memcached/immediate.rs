@@ -128,8 +128,10 @@ fn flush_all(cx: &mut Context<'_, '_>, delay: Exptime) -> &'static [u8] {
         return b"CLIENT_ERROR flush_all not allowed\r\n";
     }
     let at = flush_time(delay.0.into(), cx.now, &cx.shared.clock);
-    cx.flush(at);
-    encode::OK
+    match cx.flush(at) {
+        Ok(()) => encode::OK,
+        Err(_) => b"SERVER_ERROR a server behind this cache does not answer: its items are still there\r\n",
+    }
 }
 
 fn verbosity(cx: &Context<'_, '_>, level: u32) -> &'static [u8] {
