@@ -52,6 +52,25 @@ class ProcessTest < Minitest::Test
     assert_equal "v", client.get("k")
   end
 
+  # The slots of calls that the parent's threads had do not come back in the child.
+  by_each_way :a_child_of_a_thread_that_calls_closes_at_once, %i[unix shm] do |way|
+    client = client(way)
+    stop = false
+    threads = Array.new(4) { Thread.new { client.exist?("k") until stop } }
+    native = client.instance_variable_get(:@native)
+    5.times do
+      Wait.for("a call under way") { native.instance_variable_get(:@idle).length < native.instance_variable_get(:@slots).length }
+      in_children(1) do
+        client.set("child", "v")
+        client.close
+        native.instance_variable_get(:@handle).freed?
+      end
+    end
+  ensure
+    stop = true
+    threads&.each(&:join)
+  end
+
   # Ruby's own end of a process, with all finalizers, and a client that is closed there.
   by_each_way :a_child_may_close_its_client_and_end do |way|
     client = client(way)

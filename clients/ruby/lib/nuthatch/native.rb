@@ -8,8 +8,8 @@ module Nuthatch
   # The library's calls, with bytes and flags for values.
   #
   # The library's client is destroyed once: when this is closed and no call is under way any more, or when this object goes. A call
-  # has a slot before it looks whether the client is there, and gives it back as its last step. So who sees that all slots are back
-  # after a close, knows that nobody uses the client.
+  # has a slot, with its thread in it, before it looks whether the client is there, and gives it back as its last step. So who sees
+  # that no slot is used after a close, knows that nobody uses the client.
   class Native
     include Many
 
@@ -161,10 +161,12 @@ module Nuthatch
     def lent(key = nil)
       slot = @idle.pop || slot_more
       begin
+        slot.thread = Thread.current
         client = @client || raise(ClosedError, "the client was closed")
         slot.key = key if key
         yield client, slot
       ensure
+        slot.thread = nil
         @idle.push(slot)
         destroy_unused if @client.nil?
       end
@@ -178,7 +180,7 @@ module Nuthatch
 
     def destroy_unused
       # Another thread may be here, too: this does it once.
-      @handle.call_free if @idle.length == @slots.length
+      @handle.call_free if @slots.none?(&:used?)
     end
 
     # Whether a change was made.

@@ -14,6 +14,8 @@ module Nuthatch
 
     # The addresses of the value, the key, and a number.
     attr_reader :value, :key, :number
+    # The thread whose call has it; nil if none has.
+    attr_accessor :thread
 
     def initialize
       @number_at = VALUE_SIZE + KEY_MAX + 6
@@ -22,6 +24,13 @@ module Nuthatch
       @value = @memory.to_i
       @key = @value + VALUE_SIZE
       @number = @value + @number_at
+    end
+
+    # Whether a call that is under way has it. Threads that ended without giving it back have no call: those that a child of a fork
+    # does not have, say.
+    def used?
+      thread = @thread
+      !thread.nil? && thread.alive?
     end
 
     # A copy: nobody changes it while the library reads it.
