@@ -132,6 +132,22 @@ class ProcessTest < Minitest::Test
     assert_equal "v", client.fetch("d", 60) { "v" }
   end
 
+  # An exception from outside comes when the wait is over: by then this one may have been chosen to compute.
+  by_each_way :who_is_ended_while_it_waits_leaves_the_task_to_the_next_one do |way|
+    client = client(way)
+    waiting = nil
+    assert_raises(RuntimeError) do
+      client.fetch("k", 60, lease: 60) do
+        waiting = Thread.new { client.fetch("k", 60, lease: 60) { flunk "computed" } }
+        Wait.for("a call under way") { waiting.stop? }
+        waiting.kill
+        raise "no database"
+      end
+    end
+    waiting.join
+    refute client.exist?("k")
+  end
+
   by_each_way :a_value_is_computed_before_it_expires do |way|
     client = client(way)
     client.set("early", "old", 20)

@@ -71,10 +71,14 @@ module Nuthatch
     # DONE or COMPUTE, and the same as get_item.
     def lease(key, lease, early)
       lent(key) do |client, slot|
+        slot.clear
         status = found(@calls.lease.call(client, slot.key, key.bytesize, lease, early, slot.value))
-        [status, *slot.read_item]
+        item = [status, *slot.read_item]
       ensure
+        # An exception from another thread comes when the call is over. Then nobody computes, and those that wait need not.
+        place = item ? 0 : slot.place
         @calls.value_free.call(slot.value)
+        @calls.delete_cas.call(client, slot.key, key.bytesize, place) unless place.zero?
       end
     end
 

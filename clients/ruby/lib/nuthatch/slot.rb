@@ -20,7 +20,7 @@ module Nuthatch
     def initialize
       @number_at = VALUE_SIZE + KEY_MAX + 6
       @memory = Fiddle::Pointer.malloc(@number_at + 8, Fiddle::RUBY_FREE)
-      @memory[0, VALUE_SIZE] = "\0" * VALUE_SIZE
+      clear
       @value = @memory.to_i
       @key = @value + VALUE_SIZE
       @number = @value + @number_at
@@ -48,6 +48,17 @@ module Nuthatch
     def read_item
       data, length, cas, flags, left = @memory[0, VALUE_SIZE].unpack(VALUE)
       [data.zero? ? nil : Fiddle::Pointer.new(data)[0, length], cas, flags, left]
+    end
+
+    # Of a call that says in the value whether there is a task: none yet.
+    def clear
+      @memory[0, VALUE_SIZE] = "\0" * VALUE_SIZE
+    end
+
+    # The number for cas where there is no value; else 0.
+    def place
+      data, cas = @memory[0, 24].unpack("Jx8Q")
+      data.zero? ? cas : 0
     end
 
     def read_number
