@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 require_relative "helper"
+require_relative "scheduler"
 
-# Threads, exceptions from outside, garbage collection, Ractors.
+# Threads, fibers, exceptions from outside, garbage collection, Ractors.
 class ThreadTest < Minitest::Test
   include EachWay
 
@@ -209,6 +210,53 @@ class ThreadTest < Minitest::Test
       client.get("k") && !done.empty?
     end
     assert_equal "v", client.get("finalized")
+  end
+
+  # Who computes is a fiber of the same thread, which has to go on.
+  by_each_way :fibers_wait_for_each_other do |way|
+    client = client(way)
+    made = 0
+    found = []
+    thread = Thread.new do
+      Fiber.set_scheduler(Scheduler.new)
+      3.times do
+        Fiber.schedule do
+          found << client.fetch("k", 60, lease: 2) do
+            sleep 0.05
+            made += 1
+          end
+        end
+      end
+    end
+    thread.join
+    assert_equal [1, 1, 1], found
+  end
+
+  # Its wait goes on, and may end with the task to compute.
+  by_each_way :a_fiber_that_is_ended_leaves_the_task_to_the_next_one do |way|
+    client = client(way)
+    before = Thread.list
+    assert_raises(RuntimeError) do
+      client.fetch("k", 60, lease: 60) do
+        assert_equal "from outside", Thread.new { ended_fiber(client) }.value
+        raise "no database"
+      end
+    end
+    (Thread.list - before).each(&:join)
+    refute client.exist?("k")
+  end
+
+  # What a fiber is told while it waits for another one that computes.
+  def ended_fiber(client)
+    Fiber.set_scheduler(Scheduler.new)
+    told = nil
+    waiting = Fiber.schedule do
+      client.fetch("k", 60, lease: 60) { flunk "computed" }
+    rescue RuntimeError => e
+      told = e.message
+    end
+    waiting.raise("from outside")
+    told
   end
 
   # Objects that move while calls wait.

@@ -251,11 +251,29 @@ module Nuthatch
 
     # What `lease` returns; nil if the server cannot be asked.
     def leased(key, lease, early)
-      @native.lease(key, lease, early)
+      Fiber.blocking? || Fiber.scheduler.nil? ? @native.lease(key, lease, early) : leased_beside(key, lease, early)
     rescue InvalidError
       raise
     rescue Error
       nil
+    end
+
+    # The same where fibers are scheduled, in another thread: who computes may be another fiber of this one.
+    def leased_beside(key, lease, early)
+      asking = Thread.new { @native.lease(key, lease, early) }
+      asking.report_on_exception = false
+      found = asking.value
+    ensure
+      # A fiber that is ended meanwhile does not compute.
+      Thread.new { leave(key, asking) } unless found
+    end
+
+    # Has another one compute, if the lease that a thread asks for is got.
+    def leave(key, asking)
+      attempt do
+        _, bytes, cas = asking.value
+        @native.delete_cas(key, cas) unless bytes || cas.zero?
+      end
     end
 
     # The value that the block makes, which is stored under this number if it is not 0.
