@@ -25,7 +25,13 @@ class ClientTest < Minitest::Test
 
   by_each_way :strings_in_other_encodings_come_back_as_bytes do |way|
     client = client(way)
-    ["Gr\xFC\xDFe".dup.force_encoding("ISO-8859-1"), "Grüße".encode("UTF-16LE"), "broken \xFF"].each do |value|
+    # What is text in UTF-8 as it is: hexadecimal digits, names of symbols.
+    client.set("k", "text".encode("US-ASCII"))
+    assert_equal Encoding::UTF_8, client.get("k").encoding
+    [
+      "Gr\xFC\xDFe".dup.force_encoding("ISO-8859-1"), "Grüße".encode("UTF-16LE"), "broken \xFF",
+      "broken \xFF".dup.force_encoding("US-ASCII")
+    ].each do |value|
       client.set("k", value)
       assert_equal value.b, client.get("k")
       assert_equal Encoding::BINARY, client.get("k").encoding
@@ -149,7 +155,7 @@ class ClientTest < Minitest::Test
     assert_includes 99_990..100_000, client.get_item("k").seconds_left
     client.set("k", "v", 1e300)
     assert_equal "v", client.get("k")
-    [0, -1, -0.5, Float::NAN, -Float::INFINITY, "60", :ever, []].each do |ttl|
+    [0, -1, -0.5, Float::NAN, -Float::INFINITY, "60", :ever, [], Time.now + 60, Complex(1, 1)].each do |ttl|
       [
         -> { client.set("k", "new", ttl) }, -> { client.add("k", "new", ttl) }, -> { client.touch("k", ttl) },
         -> { client.set_multi({ "k" => "new" }, ttl) }, -> { client.fetch("k", ttl) { "new" } },
@@ -195,7 +201,9 @@ class ClientTest < Minitest::Test
     cyclic << cyclic
     [
       :symbol, Object.new, 1r, Time.now, Float::NAN, Float::INFINITY, [Object.new], { a: 1 }, { 1 => 2 }, { nil => 1 }, ["\xFF"],
-      ["\xFF".b], { "\xFF" => 1 }, nested, cyclic, -> {}, $stdout
+      ["\xFF".b], { "\xFF" => 1 }, nested, cyclic, -> {}, $stdout,
+      # They would come back as arrays and hashes.
+      Class.new(Array).new, Class.new(Hash).new, [Class.new(Hash).new]
     ].each do |value|
       assert_raises(Nuthatch::SerializationError) { client.set("k", value) }
     end
@@ -244,7 +252,7 @@ class ClientTest < Minitest::Test
   end
 
   def test_wrong_addresses_and_options_are_told
-    [nil, "", "x", "unix://\0", "tcp://", "tcp://a?nothing=1", "http://a", 5, :symbol].each do |address|
+    [nil, "", "x", "unix://\0", "tcp://", "tcp://a?nothing=1", "http://a", 5, :symbol, "unix:///x".encode("UTF-16LE"), "中".encode("UTF-16LE")].each do |address|
       error = assert_raises(Nuthatch::InvalidError, address.inspect) { Nuthatch::Client.new(address) }
       refute_empty error.message
     end
@@ -255,6 +263,9 @@ class ClientTest < Minitest::Test
       assert_raises(Nuthatch::InvalidError) { client(:unix, codec: codec) }
     end
     assert_raises(Nuthatch::InvalidError) { client(:unix, prefix: nil) }
+    ["", "a\0", 5, :symbol].each do |library|
+      assert_raises(Nuthatch::InvalidError, library.inspect) { client(:unix, library: library) }
+    end
     assert_raises(Nuthatch::InvalidError) { client(:unix).fetch("k") }
     assert_raises(Nuthatch::InvalidError) { client(:unix).fetch("k", lease: nil) { 1 } }
     assert_raises(Nuthatch::InvalidError) { client(:unix).set_cas("k", "v", nil) }

@@ -174,7 +174,7 @@ class FailureTest < Minitest::Test
     client = client(way)
     marshal = Nuthatch::Client.new(EachWay.address(way), codec: :marshal)
     {
-      1 << 5 => ["", "{", "[NaN]", "nul", "\xFF", "[" * 1000], 1 << 8 => ["", "x", "\x04\x08o:\x09Gone\x00"],
+      1 << 5 => ["", "{", "[NaN]", "nul", "\xFF", "[" * 1000], 1 << 8 => ["", "x", "\x04\x08o:\x09Gone\x00", "\x04\x08/\x06(\x00", "\x04\x08U:\x0DRational[\x07i\x06i\x00"],
       2 => ["", "x", "1" * 5000, "--1"], 77 => ["x"]
     }.each do |flags, values|
       values.each do |bytes|

@@ -164,6 +164,17 @@ class ProcessTest < Minitest::Test
     assert_equal "new", client.get("early")
   end
 
+  def test_a_handler_of_a_signal_may_make_a_client
+    client(:unix).set("k", "v")
+    address = EachWay.address(:unix)
+    handled = Queue.new
+    before = trap(:USR1) { handled.push(Nuthatch::Client.new(address).get("k")) }
+    Process.kill(:USR1, Process.pid)
+    assert_equal "v", handled.pop
+  ensure
+    trap(:USR1, before) if before
+  end
+
   by_each_way :signals_may_call_in_the_middle_of_a_call do |way|
     client = client(way)
     client.set("k", "mine")

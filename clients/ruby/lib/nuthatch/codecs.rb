@@ -42,8 +42,14 @@ module Nuthatch
 
       case value
       when nil, true, false, Integer, Float then nil
-      when Array then value.each { |element| check(element, depth + 1) }
-      when Hash then value.each { |key, element| check_pair(key, element, depth) }
+      else check_object(value, depth)
+      end
+    end
+
+    # Of a class of one's own, which may be derived from these, JSON gives none back.
+    def check_object(value, depth)
+      if value.instance_of?(Array) then value.each { |element| check(element, depth + 1) }
+      elsif value.instance_of?(Hash) then value.each { |key, element| check_pair(key, element, depth) }
       else check_text(value)
       end
     end
@@ -62,7 +68,7 @@ module Nuthatch
       unless text.instance_of?(String)
         raise SerializationError, "a value of the class #{text.class}: JSON has none of it; there are codecs of your own, and :marshal"
       end
-      return if [Encoding::UTF_8, Encoding::US_ASCII].include?(text.encoding) && text.valid_encoding?
+      return if Values::TEXTS.include?(text.encoding) && text.valid_encoding?
 
       raise SerializationError, "a string in #{text.encoding} within a value: JSON has text in UTF-8 only"
     end
@@ -83,7 +89,8 @@ module Nuthatch
 
     def load(bytes)
       Marshal.load(bytes)
-    rescue TypeError, ArgumentError, EOFError, NameError => e
+    # Whatever the methods of the classes raise that the bytes name.
+    rescue StandardError => e
       raise SerializationError, e.message
     end
   end

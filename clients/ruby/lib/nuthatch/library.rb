@@ -99,14 +99,19 @@ module Nuthatch
       NOT_A_NUMBER => NotANumberError
     }.freeze
 
+    # Without a lock, which the handler of a signal could not take: to load a file twice changes nothing.
     @loaded = {}
-    @loading = Mutex.new
 
     # The calls of the library in this file; or of the one that the environment names; or of the one that the system finds by its
     # name.
     def self.load(file)
-      file ||= ENV.fetch(VARIABLE, SONAME)
-      @loading.synchronize { @loaded[file] ||= Calls.new(file) }
+      file = File.path(file || ENV.fetch(VARIABLE, SONAME))
+      # For dlopen that would be this program.
+      raise InvalidError, "the name of the library's file is empty" if file.empty?
+
+      @loaded[file] ||= Calls.new(file)
+    rescue TypeError, ArgumentError, EncodingError => e
+      raise InvalidError, "the library's file: #{e.message}"
     rescue Fiddle::DLError => e
       raise LibraryError, "#{e.message}: see \"Setting up\" in README.md"
     end

@@ -9,8 +9,8 @@ module Nuthatch
     # Milliseconds; -1 without an end.
     def self.milliseconds(seconds)
       return -1 if seconds.nil?
-      # Not by is_a?: what ActiveSupport's durations are is their own business. A string is none, although it has to_f.
-      unless seconds.respond_to?(:to_f) && !seconds.is_a?(String)
+      # ActiveSupport's durations say that they are numbers. A Time is none, although it has to_f.
+      unless seconds.is_a?(Numeric) && seconds.real?
         raise InvalidError, "a lifetime of the class #{seconds.class}: it is a number of seconds, or nil for one without an end"
       end
 

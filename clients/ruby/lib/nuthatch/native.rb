@@ -18,7 +18,7 @@ module Nuthatch
 
     def initialize(address, file)
       raise LibraryError, "Fiddle calls no library from a Ractor: use threads, or a client in the main Ractor" unless Ractor.current == RACTOR
-      raise InvalidError, "an address is a string without zero bytes" unless address.is_a?(String) && !address.include?("\0")
+      raise InvalidError, "an address is a string without zero bytes" unless address.is_a?(String) && !address.b.include?("\0")
 
       @calls = Library.load(file)
       # All slots there are, and those that no call has. Their methods are each one step for other threads.
@@ -152,7 +152,7 @@ module Nuthatch
 
     def connect(address)
       place = Fiddle::Pointer.malloc(Fiddle::SIZEOF_VOIDP, Fiddle::RUBY_FREE)
-      status = @calls.connect.call(Fiddle::Pointer["#{address}\0"].to_i, place.to_i)
+      status = @calls.connect.call(Fiddle::Pointer["#{address.b}\0"].to_i, place.to_i)
       raise @calls.failure(status) unless status == Library::DONE
 
       # With this object, Fiddle destroys the client.

@@ -10,6 +10,8 @@ module Nuthatch
     BYTES = 0
     TEXT = 1 << 4
     INTEGER = 1 << 1
+    # The encodings whose text is the same bytes in UTF-8.
+    TEXTS = [Encoding::UTF_8, Encoding::US_ASCII].freeze
     # More is no counter. A limit on what a server can have Ruby make of digits.
     DIGITS_MAX = 4096
 
@@ -72,7 +74,7 @@ module Nuthatch
     end
 
     def text?(string)
-      string.encoding == Encoding::UTF_8 && string.valid_encoding?
+      TEXTS.include?(string.encoding) && string.valid_encoding?
     end
 
     def digits(number)
