@@ -101,6 +101,32 @@ class StoreTest < Minitest::Test
     store&.logger = nil
   end
 
+  def test_a_dead_server_takes_nothing_from_the_others
+    servers = [Server.new(:tcp), Server.new(:tcp)]
+    address = "tcp://#{servers.map { |server| server.address(:tcp).delete_prefix("tcp://") }.join(",")}"
+    store = ActiveSupport::Cache::NuthatchStore.new(address)
+    keys = (0...100).map { |number| "k#{number}" }
+    store.write_multi(keys.to_h { |key| [key, key] })
+    servers.last.end_by(:KILL)
+    found = store.read_multi(*keys)
+    assert_includes 10..90, found.length
+    assert_equal found.keys, found.values
+  ensure
+    servers&.each(&:stop)
+  end
+
+  # Its client's prefix is of the key, too.
+  def test_long_keys_have_room_beside_a_prefix
+    prefix = "of one of our services, in Frankfurt: "
+    store = ActiveSupport::Cache::NuthatchStore.new(client(:unix, prefix: prefix))
+    ["a b" * 50, "x" * 186, "x" * 300].each do |key|
+      assert store.write(key, "v")
+      assert_equal({ key => "v" }, store.read_multi(key))
+    end
+    error = assert_raises(Nuthatch::InvalidError) { ActiveSupport::Cache::NuthatchStore.new(client(:unix, prefix: "x" * 150)) }
+    assert_includes error.message, "prefix"
+  end
+
   def test_a_client_is_taken_as_it_is
     client = client(:unix, prefix: "of mine ")
     store = ActiveSupport::Cache::NuthatchStore.new(client, expires_in: 5)

@@ -21,6 +21,9 @@ module Nuthatch
     # What counts are: the library's are without signs.
     COUNT_MAX = (1 << 64) - 1
 
+    # What is put in front of all keys, in binary.
+    attr_reader :prefix
+
     # address:: "unix:///PATH", "shm:///PATH?or=unix:///PATH", "tcp://HOST:PORT,HOST:PORT" or "tls://HOST:PORT?ca=FILE", with
     #           options behind "?", as docs/clients.md describes them. Nothing is connected yet
     # codec::   for values that are neither strings nor integers: :json, :marshal (with its danger: MarshalCodec), or an object with
@@ -57,10 +60,15 @@ module Nuthatch
       !@native.get(key(key)).nil?
     end
 
-    # The values under keys, by the keys as they were given; those that there are.
+    # The values under keys, by the keys as they were given; those that there are. If one of several servers fails, a block is given
+    # the error, and the values of the others are returned.
     def get_multi(*keys)
       keys.flatten.each_slice(KEYS_MAX).with_object({}) do |some, values|
         @native.get_many(some.map { |key| key(key).b }) { |index, bytes, flags| values[some[index]] = @values.unpack(bytes, flags) }
+      rescue NotSentError, NoReplyError, RefusedError => e
+        raise unless block_given?
+
+        yield e
       end
     end
 

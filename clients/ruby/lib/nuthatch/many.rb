@@ -9,14 +9,17 @@ module Nuthatch
     # nuthatch_client_value, as far as it is used: bytes, length, flags.
     VALUE = "JJx8Lx12"
 
-    # Gives the block index, bytes and flags of those keys that have a value.
+    # Gives the block index, bytes and flags of those keys that have a value; then raises, if a server failed.
     def get_many(keys, &block)
       whole do |client|
         array, _bytes = key_array(keys)
         values = zeros(Slot::VALUE_SIZE * keys.length)
         begin
-          found(@calls.get_many_items.call(client, array.to_i, keys.length, values.to_i))
+          status = @calls.get_many_items.call(client, array.to_i, keys.length, values.to_i)
+          # Its words are there until the next call.
+          failure = @calls.failure(status) if status.negative?
           each_value(values, &block)
+          raise failure if failure
         ensure
           free_values(values)
         end

@@ -19,7 +19,8 @@ module ActiveSupport
     class NuthatchStore < Store
       # Longer keys are stored under their hash. Keys with other bytes than text travel in base64, and have no more room.
       KEY_MAX = 186
-      KEY_HEAD = 100
+      HASH_MARK = ":sha256:"
+      HASH_LENGTH = HASH_MARK.length + 64
       # Later versions pass their options on.
       CODER_OPTIONS = instance_method(:serialize_entry).arity != 1
 
@@ -51,6 +52,10 @@ module ActiveSupport
         library = options.delete(:library)
         super(options)
         @client = server.is_a?(::Nuthatch::Client) ? server : ::Nuthatch::Client.new(server, library: library)
+        @key_max = KEY_MAX - @client.prefix.bytesize
+        return if @key_max > HASH_LENGTH
+
+        raise ::Nuthatch::InvalidError, "a prefix of #{@client.prefix.bytesize} bytes: it leaves no room for keys"
       end
 
       # Adds to a value that was written with `raw: true`. One that is not there is 0 before.
@@ -103,7 +108,7 @@ module ActiveSupport
 
       def read_multi_entries(names, **options)
         keys = names.to_h { |name| [name, normalize_key(name, options)] }
-        found = attempt({}) { client.get_multi(keys.values) }
+        found = attempt({}) { client.get_multi(keys.values) { |failure| log(failure) } }
         keys.each_with_object({}) do |(name, key), values|
           entry = deserialized(payload(found[key]), options)
           next if entry.nil? || entry.expired? || entry.mismatched?(normalize_version(name, options))
@@ -132,9 +137,9 @@ module ActiveSupport
       # A key that has room, in bytes.
       def normalize_key(key, options)
         key = super or return
-        return key if key.bytesize <= KEY_MAX
+        return key if key.bytesize <= @key_max
 
-        "#{key.byteslice(0, KEY_HEAD).b}:sha256:#{::Digest::SHA256.hexdigest(key)}"
+        "#{key.byteslice(0, @key_max - HASH_LENGTH).b}#{HASH_MARK}#{::Digest::SHA256.hexdigest(key)}"
       end
 
       def count(name, amount, options)
