@@ -55,6 +55,19 @@ class StoreTest < Minitest::Test
     assert_equal keys.length, store.read_multi(*keys).length
   end
 
+  # ActiveSupport puts keys and options in one line.
+  def test_long_keys_can_be_logged
+    log = StringIO.new
+    store = Stores.made(:unix, namespace: "of ä")
+    store.logger = Logger.new(log)
+    assert store.write("ä" * 150, "v")
+    assert_equal "v", store.read("ä" * 150)
+    assert_predicate log.string, :valid_encoding?
+    assert_includes log.string, ":sha256:"
+  ensure
+    store&.logger = nil
+  end
+
   by_each_way :what_has_expired_is_given_once_more do |way|
     store = Stores.made(way)
     store.clear
@@ -78,7 +91,7 @@ class StoreTest < Minitest::Test
   by_each_way :what_others_have_written_is_nothing do |way|
     store = Stores.made(way)
     store.client.flush
-    [1, "garbage", "", "\x04\x08".b, { "a" => 1 }, 1.5].each do |value|
+    [1, "garbage", "", "\x04\x08".b, "\x04\x08/\x06(\x00".b, { "a" => 1 }, 1.5].each do |value|
       store.client.set("k", value)
       assert_nil store.read("k")
       assert_empty store.read_multi("k")

@@ -139,7 +139,8 @@ module ActiveSupport
         key = super or return
         return key if key.bytesize <= @key_max
 
-        "#{key.byteslice(0, @key_max - HASH_LENGTH).b}#{HASH_MARK}#{::Digest::SHA256.hexdigest(key)}"
+        # Without what is cut of a character: the key is logged, too.
+        "#{key.byteslice(0, @key_max - HASH_LENGTH).scrub("")}#{HASH_MARK}#{::Digest::SHA256.hexdigest(key)}"
       end
 
       def count(name, amount, options)
@@ -175,7 +176,8 @@ module ActiveSupport
         return Entry.new(bytes, compress: false) if options[:raw]
 
         CODER_OPTIONS ? deserialize_entry(bytes, **options) : deserialize_entry(bytes)
-      rescue TypeError, ArgumentError, EOFError => e
+      # Whatever the methods of the classes raise that the bytes name.
+      rescue StandardError => e
         log(e)
         nil
       end
