@@ -267,6 +267,7 @@ class ClientTest < Minitest::Test
       assert_raises(Nuthatch::InvalidError, library.inspect) { client(:unix, library: library) }
     end
     assert_raises(Nuthatch::InvalidError) { client(:unix).fetch("k") }
+    assert_raises(Nuthatch::InvalidError) { client(:unix).cas("k") }
     assert_raises(Nuthatch::InvalidError) { client(:unix).fetch("k", lease: nil) { 1 } }
     assert_raises(Nuthatch::InvalidError) { client(:unix).set_cas("k", "v", nil) }
   end

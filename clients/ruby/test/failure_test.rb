@@ -49,7 +49,7 @@ class FailureTest < Minitest::Test
     server&.stop
   end
 
-  # A block has what failed, and the call what the other server has.
+  # A function is told what failed, and the call returns what the other server has.
   def test_of_many_keys_those_of_other_servers_are_there
     servers = [Server.new(:tcp), Server.new(:tcp)]
     client = Nuthatch::Client.new("tcp://#{servers.map { |server| server.address(:tcp).delete_prefix("tcp://") }.join(",")}")
@@ -57,15 +57,15 @@ class FailureTest < Minitest::Test
     client.set_multi(values)
     servers.last.end_by(:KILL)
     failures = []
-    found = client.get_multi(values.keys) { |failure| failures << failure }
+    found = client.get_multi(values.keys, failed: failures.method(:push))
     assert_includes 10..90, found.length
     assert_operator values, :>=, found
     assert_includes [[Nuthatch::NotSentError], [Nuthatch::NoReplyError]], failures.map(&:class)
     assert_raises(Nuthatch::NotSentError) { client.get_multi(values.keys) }
     # What is no failure of a server is raised all the same.
-    assert_raises(Nuthatch::InvalidError) { client.get_multi(nil) { flunk } }
+    assert_raises(Nuthatch::InvalidError) { client.get_multi(nil, failed: ->(_) { flunk }) }
     client.close
-    assert_raises(Nuthatch::ClosedError) { client.get_multi("k") { flunk } }
+    assert_raises(Nuthatch::ClosedError) { client.get_multi("k", failed: ->(_) { flunk }) }
   ensure
     servers&.each(&:stop)
   end

@@ -60,15 +60,15 @@ module Nuthatch
       !@native.get(key(key)).nil?
     end
 
-    # The values under keys, by the keys as they were given; those that there are. If one of several servers fails, a block is given
-    # the error, and the values of the others are returned.
-    def get_multi(*keys)
+    # The values under keys, by the keys as they were given; those that there are. If one of several servers fails, this raises; or
+    # it calls `failed` with the error, and returns the values of the others.
+    def get_multi(*keys, failed: nil)
       keys.flatten.each_slice(KEYS_MAX).with_object({}) do |some, values|
         @native.get_many(some.map { |key| key(key).b }) { |index, bytes, flags| values[some[index]] = @values.unpack(bytes, flags) }
       rescue NotSentError, NoReplyError, RefusedError => e
-        raise unless block_given?
+        raise if failed.nil?
 
-        yield e
+        failed.call(e)
       end
     end
 
@@ -108,6 +108,8 @@ module Nuthatch
     # Gives the block the value, and stores what it returns, if nobody has changed the item meanwhile. Returns true if it was
     # stored, false if somebody has changed it, nil if there is none, or none any more.
     def cas(key, ttl = nil)
+      raise InvalidError, "cas has a block, which makes the new value" unless block_given?
+
       item = get_item(key) or return
       set_cas(key, yield(item.value), item.cas, ttl)
     end

@@ -108,7 +108,7 @@ module ActiveSupport
 
       def read_multi_entries(names, **options)
         keys = names.to_h { |name| [name, normalize_key(name, options)] }
-        found = attempt({}) { client.get_multi(keys.values) { |failure| log(failure) } }
+        found = attempt({}) { client.get_multi(keys.values, failed: method(:log)) }
         keys.each_with_object({}) do |(name, key), values|
           entry = deserialized(payload(found[key]), options)
           next if entry.nil? || entry.expired? || entry.mismatched?(normalize_version(name, options))
