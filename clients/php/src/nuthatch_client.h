@@ -46,14 +46,14 @@ int nuthatch_client_get(const struct nuthatch_client *client,
                         const char *key,
                         size_t key_length,
                         struct nuthatch_client_value *value);
-int nuthatch_client_get_local(const struct nuthatch_client *client,
-                              const char *key,
-                              size_t key_length,
-                              struct nuthatch_client_value *value);
 int nuthatch_client_get_item(const struct nuthatch_client *client,
                              const char *key,
                              size_t key_length,
                              struct nuthatch_client_value *value);
+int nuthatch_client_get_local(const struct nuthatch_client *client,
+                              const char *key,
+                              size_t key_length,
+                              struct nuthatch_client_value *value);
 int nuthatch_client_set(const struct nuthatch_client *client,
                         const char *key,
                         size_t key_length,

@@ -117,6 +117,11 @@ impl DefaultEngine {
                 None => Ok(None),
             };
         };
+        if address.starts_with("shm:") {
+            return Err(format!(
+                "--upstream {address}: the servers of a pool are asked by tcp://, tls:// or unix://"
+            ));
+        }
         let mut options = Options::default();
         (options.timeout, options.connect_timeout) = (PATIENCE, PATIENCE);
         options.late_max = PATIENCE;
