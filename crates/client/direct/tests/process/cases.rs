@@ -327,7 +327,7 @@ fn writers_killed() {
 fn stepped_and_killed() {
     let (_folder, path, server) = server("once");
     let mut witness = ring::Client::connect(&path).unwrap();
-    let samples = env::var_os("NUTHATCH_SOAK").map_or(16, |_| 100);
+    let samples = env::var_os("NUTHATCH_SOAK").map_or(6, |_| 100);
     let round = |steps| {
         let mut client = Process::start("take a round", &path).expect("connected");
         let taken = stepped::step(client.child.id(), steps);
