@@ -31,6 +31,22 @@ choose_server() {
     export NUTHATCH
 }
 
+# choose_client_library FOLDER: the library for C is in FOLDER/lib by its soname, and for programs that are started: the one that
+# NUTHATCH_CLIENT_LIBRARY names, or else one that is installed there as for users. Sets `soname` and NUTHATCH_VERSION.
+choose_client_library() {
+    rm -rf "$1"
+    mkdir -p "$1/lib"
+    NUTHATCH_VERSION=$(. scripts/installed.sh && echo "$version")
+    soname=$(. scripts/installed.sh && echo "$client_soname")
+    if [ -n "${NUTHATCH_CLIENT_LIBRARY:-}" ]; then
+        ln -s "$(realpath "$NUTHATCH_CLIENT_LIBRARY")" "$1/lib/$soname"
+    else
+        PROFILE=dev PREFIX=/usr LIBDIR=/lib DESTDIR="$1" scripts/install.sh client
+    fi
+    unset NUTHATCH_CLIENT_LIBRARY
+    export NUTHATCH_VERSION LD_LIBRARY_PATH="$1/lib"
+}
+
 # For scripts/test-once.sh: all files of the project but Rust's sources, which are in the programs.
 if ! git rev-parse --git-dir >/dev/null 2>&1; then
     # Nothing says which these are.

@@ -17,18 +17,9 @@ if ! php -r 'exit(extension_loaded("ffi") && extension_loaded("pcntl") && extens
     exit
 fi
 out=$PWD/target/php
-rm -rf "$out"
-mkdir -p "$out/lib"
-NUTHATCH_VERSION=$(. scripts/installed.sh && echo "$version")
-soname=$(. scripts/installed.sh && echo "$client_soname")
-if [ -n "${NUTHATCH_CLIENT_LIBRARY:-}" ]; then
-    ln -s "$(realpath "$NUTHATCH_CLIENT_LIBRARY")" "$out/lib/$soname"
-else
-    PROFILE=dev PREFIX=/usr LIBDIR=/lib DESTDIR="$out" scripts/install.sh client
-fi
 choose_server
-unset NUTHATCH_CLIENT_LIBRARY
-export NUTHATCH_VERSION NUTHATCH_TEST_LIBRARY="$out/lib/$soname" LD_LIBRARY_PATH="$out/lib"
+choose_client_library "$out"
+export NUTHATCH_TEST_LIBRARY="$out/lib/$soname"
 find clients/php examples/php -name '*.php' -exec php -l {} \; | { ! grep -v '^No syntax errors'; }
 ! command -v composer >/dev/null || COMPOSER_ALLOW_SUPERUSER=1 composer validate --quiet --no-check-publish clients/php/composer.json
 phpunit --no-configuration --do-not-cache-result --fail-on-warning --bootstrap clients/php/tests/bootstrap.php \

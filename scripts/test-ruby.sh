@@ -11,23 +11,13 @@ if ! ruby -e 'exit RUBY_VERSION.to_f >= 3.0; require "fiddle"; require "minitest
     exit
 fi
 out=$PWD/target/ruby
-rm -rf "$out"
-mkdir -p "$out/lib"
-NUTHATCH_VERSION=$(. scripts/installed.sh && echo "$version")
-soname=$(. scripts/installed.sh && echo "$client_soname")
-if [ -n "${NUTHATCH_CLIENT_LIBRARY:-}" ]; then
-    ln -s "$(realpath "$NUTHATCH_CLIENT_LIBRARY")" "$out/lib/$soname"
-else
-    PROFILE=dev PREFIX=/usr LIBDIR=/lib DESTDIR="$out" scripts/install.sh client
-fi
 choose_server
+choose_client_library "$out"
 if scripts/setup-ruby.sh; then
     export ACTIVESUPPORT_TESTS="$PWD/.venv/rails/activesupport/test"
 else
     echo "ruby: ActiveSupport's own tests are not to be had; not tested"
 fi
-unset NUTHATCH_CLIENT_LIBRARY
-export NUTHATCH_VERSION LD_LIBRARY_PATH="$out/lib"
 # The gem as it is installed, without a network: no file of it is missing.
 gem build --quiet --output "$out/nuthatch.gem" -C clients/ruby nuthatch.gemspec
 gem install --quiet --local --ignore-dependencies --no-document --install-dir "$out/gems" "$out/nuthatch.gem" >/dev/null

@@ -6,7 +6,6 @@ use nuthatch_engine::{Engine, Expiry, Item, Op, Read, Reply, Request, Time, Touc
 
 use crate::copies;
 use crate::engine::{Upstream, name_of};
-use crate::exchange::give_back;
 use crate::handle::Times;
 use crate::translate::{self, Found, number_of};
 
@@ -51,7 +50,7 @@ pub fn touch<E: Engine>(
         };
         if !holds(touch_if, &item, to) {
             if item.won {
-                give_back(engine, &[(request.key, item.cas)]);
+                engine.give_back(&[(request.key, item.cas)]);
             }
             return Reply::Exists;
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use nuthatch_base::hash::KeyHasher;
 use nuthatch_base::sync::clock::Clock;
 use nuthatch_base::sync::mutex::Mutex;
+use nuthatch_client::meta::{Command, Flags, Verb};
 use nuthatch_client::{Client, Error};
 use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::request::PREFIX_LEN_MAX;
@@ -86,6 +87,30 @@ impl<E: Engine> Upstream<E> {
                 .store(!silent.is_empty(), Ordering::Relaxed);
             tracing::warn!("--upstream: {server}: it answers again");
         }
+    }
+
+    /// Some reads renew nothing. Where their command has won the right to renew a stale item, it is to be won again. The items
+    /// by their keys and numbers.
+    pub(crate) fn give_back(&self, won: &[(Key<'_>, u64)]) {
+        if won.is_empty() {
+            return;
+        }
+        let flags = won.iter().map(|(_, cas)| {
+            let mut flags = Flags::default();
+            flags.bare("I").number('C', *cas);
+            flags
+        });
+        let flags: Vec<_> = flags.collect();
+        let commands = won.iter().zip(&flags).map(|((key, _), flags)| Command {
+            verb: Verb::Delete,
+            key: name_of(key),
+            flags,
+            value: &[],
+            is_read: false,
+        });
+        let commands: Vec<_> = commands.collect();
+        // What was changed meanwhile, or is gone, needs nothing.
+        let _ = self.client.commands(&commands);
     }
 }
 

@@ -6,7 +6,7 @@
 //! 3. Reads and changes end: copies are stored, and those who joined get their answer. Only then is another's read waited for.
 //! 4. The caller gets the replies in order.
 
-use nuthatch_client::meta::{Answer, Command, Flags, Verb};
+use nuthatch_client::meta::{Answer, Command};
 use nuthatch_client::{Error, Many};
 use nuthatch_engine::{
     Condition, Engine, Handle, Item, Key, Op, Replies, Reply, Request, StoreMode, Time,
@@ -208,7 +208,7 @@ impl<'e, 'b, E: Engine> Exchange<'e, 'b, E> {
                 given_back.push((*key, found.item.cas));
             }
         }
-        give_back(self.engine, &given_back);
+        self.engine.give_back(&given_back);
     }
 
     /// What a read came to.
@@ -363,29 +363,6 @@ fn answer<E: Engine>(
             replies.commit(index);
         }
     }
-}
-
-/// Some reads renew nothing. Where their command has won the right to renew a stale item, it is to be won again.
-pub fn give_back<E: Engine>(engine: &Upstream<E>, won: &[(Key<'_>, u64)]) {
-    if won.is_empty() {
-        return;
-    }
-    let flags = won.iter().map(|(_, cas)| {
-        let mut flags = Flags::default();
-        flags.bare("I").number('C', *cas);
-        flags
-    });
-    let flags: Vec<_> = flags.collect();
-    let commands = won.iter().zip(&flags).map(|((key, _), flags)| Command {
-        verb: Verb::Delete,
-        key: name_of(key),
-        flags,
-        value: &[],
-        is_read: false,
-    });
-    let commands: Vec<_> = commands.collect();
-    // What was changed meanwhile, or is gone, needs nothing.
-    let _ = engine.client.commands(&commands);
 }
 
 /// The copy of a large value that was just read. It lies in the engine's memory, and what was read only as long as this answer,

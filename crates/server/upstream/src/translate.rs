@@ -7,7 +7,6 @@ use nuthatch_client::Error;
 use nuthatch_client::meta::{About, Answer, Flags, Kind, Left, Verb, lifetime};
 use nuthatch_engine::{
     Condition, Delta, Expiry, Item, Leave, Op, Read, Removal, Reply, Store, StoreMode, Time,
-    TouchIf,
 };
 
 /// What a read found on a server.
@@ -46,25 +45,14 @@ pub fn is_read(read: &Read) -> bool {
     !is_change(read) && read.recache_below.is_none()
 }
 
-/// A read of a value and its flags.
-const PLAIN: Read = Read {
-    value: true,
-    touch: None,
-    touch_if: TouchIf::Always,
-    vivify: None,
-    recache_below: None,
-    unless_cas: None,
-    new_cas: None,
-    may_win: false,
-    bump: true,
-    idle: false,
-    details: false,
-};
-
 /// The command of a request. Reads whose touch has a condition have none ([`Read::touch_if`]).
 pub fn command<'a>(op: &Op<'a>, now: Time) -> Translated<'a> {
+    let plain = Read {
+        details: false,
+        ..Read::default()
+    };
     match op {
-        Op::Get => read(&PLAIN, now),
+        Op::Get => read(&plain, now),
         Op::Read(options) => read(options, now),
         Op::Store(store) => self::store(store, now),
         Op::Remove(removal) => remove(removal, now),
