@@ -55,6 +55,27 @@ fn a_pair_is_not_written_over_by_another_key_with_half_its_hash() {
     assert_eq!(engine.audit(), Ok(()));
 }
 
+/// Class of bug: work that is never at its end, because one server has something left whenever another has not.
+#[test]
+fn maintenance_comes_to_an_end_on_several_servers() {
+    for _ in 0..20 {
+        let engine = start(&Config {
+            servers: 2,
+            buckets: Some(1 << 12),
+            ..Config::default()
+        });
+        let mut handle = engine.handle();
+        for number in 0..100 {
+            let key = format!("key {number}");
+            let op = Op::Store(Store::set(b"value"));
+            ask_one(&mut handle, engine.hasher(), NOW, key.as_bytes(), op);
+        }
+        // A server sweeps its 4,096 buckets in five calls, beside what it sweeps by itself.
+        let has_more = |_: &usize| handle.maintain(NOW, 1000);
+        assert!((0..10_000).take_while(has_more).count() < 10_000);
+    }
+}
+
 #[test]
 fn a_read_of_a_large_value_tells_of_the_item_what_its_server_knows() {
     let engine = start(&Config {

@@ -33,19 +33,31 @@ impl<F: Fabric> Client<F> {
         self.exchange(server, &TimedRequest { now, request }).ok()
     }
 
-    fn request_all(&mut self, now: Time, request: ServerRequest<'_>) -> bool {
-        let mut more = false;
+    fn request_all(&mut self, now: Time, request: ServerRequest<'_>) {
         for server in 0..self.channels.len() {
-            let words = self.request(server, now, request);
-            more |= words
-                .is_some_and(|words| ServerReply::decode(&words) == Some(ServerReply::Done(true)));
+            self.request(server, now, request);
         }
-        more
     }
 
-    /// Has servers search for expired pairs. True if there is more to do.
+    /// Has servers search for expired pairs. True if there is more to do: until all have come round, which they do at different
+    /// times.
     pub fn maintain(&mut self, now: Time, budget: usize) -> bool {
-        self.request_all(now, ServerRequest::Maintain(budget))
+        for server in 0..self.channels.len() {
+            if self.channels[server].swept {
+                continue;
+            }
+            let words = self.request(server, now, ServerRequest::Maintain(budget));
+            let more = words
+                .is_some_and(|words| ServerReply::decode(&words) == Some(ServerReply::Done(true)));
+            self.channels[server].swept = !more;
+        }
+        let more = self.channels.iter().any(|channel| !channel.swept);
+        if !more {
+            self.channels
+                .iter_mut()
+                .for_each(|channel| channel.swept = false);
+        }
+        more
     }
 
     /// Flushes, at `at`, everything stored before that moment.

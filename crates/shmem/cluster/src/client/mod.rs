@@ -50,6 +50,8 @@ struct Channel {
     /// Its memory can be loaded and stored.
     reachable: bool,
     gone: bool,
+    /// Its sweep has come round in the present maintenance, and is not asked for again before those of the others have.
+    swept: bool,
     /// The session has reported that words sent there, or received from there, are no message.
     complained: bool,
 }
@@ -113,6 +115,7 @@ impl<F: Fabric> Client<F> {
             selector: Selector::new(config.operations),
             reachable: reaches(server),
             gone: false,
+            swept: false,
             complained: false,
         };
         Self {
