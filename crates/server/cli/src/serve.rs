@@ -159,15 +159,16 @@ fn live<E: EngineFlags>(
     let largest = greeting::largest(&engine);
     let process = settings.process;
     let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
-    // Steps that may fail come before the start: the start may take all items of another process, which ends then.
-    let pid_file = process.pid_file.as_deref().map(PidFile::reserve);
-    let mut pid_file = pid_file.transpose().map_err(Failure::Run)?;
     let controls = Arc::new(OnceLock::new());
     let reload = Arc::new(Mutex::new(reload));
     let shutdown = Shutdown::default();
     let early_save = Arc::new(Mutex::new(false));
+    // From here on no end leaves the file behind that comes next.
     let signals = heed_signals(shutdown.clone(), &controls, &reload, &early_save);
     signals.map_err(|error| Failure::Run(format!("signals: {error}")))?;
+    // Steps that may fail come before the start: the start may take all items of another process, which ends then.
+    let pid_file = process.pid_file.as_deref().map(PidFile::reserve);
+    let mut pid_file = pid_file.transpose().map_err(Failure::Run)?;
     let has_passwords = settings.server.auth_file.is_some();
     let later_calls = LaterCalls::new(&settings.server, &process.log);
     let server = match Server::start_unless(settings.server, engine, shutdown) {

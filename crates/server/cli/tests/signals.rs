@@ -50,6 +50,31 @@ fn nothing_is_left_behind_by_any_stop() {
     }
 }
 
+/// Class of bug: a file of the start stays when a signal comes in the middle of it.
+#[test]
+fn nothing_is_left_behind_by_a_stop_during_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    for _ in 0..10 {
+        let mut command = std::process::Command::new(nuthatch());
+        command
+            .args(["-l", "127.0.0.1", "-p", "0", "-t", "1", "-P"])
+            .arg(&pid)
+            .stderr(std::process::Stdio::null());
+        let mut child = command.spawn().unwrap();
+        while !pid.exists() {
+            assert_eq!(child.try_wait().unwrap(), None);
+        }
+        nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(child.id() as i32),
+            Signal::SIGTERM,
+        )
+        .unwrap();
+        assert!(child.wait().unwrap().success());
+        assert!(!pid.exists());
+    }
+}
+
 /// Those of real time have no names, and each ends a process by default.
 #[test]
 fn signals_without_a_meaning_end_nothing() {
