@@ -172,6 +172,15 @@ fn store(
     let Some(when) = decided(set.when, old.as_ref()) else {
         return answer(turn, phase, set, old, false);
     };
+    let looked = match (set.lifetime, &old) {
+        (Lifetime::Keep, None) => spot::look(cx, set.key),
+        (_, old) => old.as_ref().map(|found| found.item),
+    };
+    // A lifetime that was not seen is not kept: an item that comes meanwhile stays, too.
+    let when = match (set.lifetime, looked, when) {
+        (Lifetime::Keep, None, StoreCondition::Always) => StoreCondition::Absent,
+        (.., when) => when,
+    };
     let simple = Set {
         when,
         lifetime: match set.lifetime {
@@ -183,10 +192,6 @@ fn store(
     };
     let Some((mut store, _)) = set::store(cx, &simple) else {
         return;
-    };
-    let looked = match (set.lifetime, &old) {
-        (Lifetime::Keep, None) => spot::look(cx, set.key),
-        (_, old) => old.as_ref().map(|found| found.item),
     };
     if let (Lifetime::Keep, Some(item)) = (set.lifetime, looked) {
         store.expiry = item.expiry;

@@ -1,5 +1,6 @@
 //! MSETNX and MSETEX: they store all their pairs, or none.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use nuthatch_commands::answers::resp::{STORE, failure};
@@ -12,7 +13,7 @@ use nuthatch_state::changes::Naming;
 use nuthatch_state::isolation::Isolation;
 use nuthatch_state::key_events::Event;
 
-use crate::spot::{ask, count_refused, look};
+use crate::spot::{Change, CountAs, Decision, Found, ask, change, count_refused, look};
 
 /// A key and its value.
 type Pair<'a> = [&'a [u8]; 2];
@@ -39,13 +40,12 @@ pub fn set(cx: &mut Context<'_, '_>, set: &SetAll<'_>) -> Result<bool, Error<'st
         return Ok(false);
     }
     for (at, [key, value]) in pairs.iter().enumerate() {
-        let reply = store(cx, set, key, value);
-        if !matches!(reply, Reply::Stored(_)) {
+        if let Err(error) = store(cx, set, key, value) {
             if set.when == StoreCondition::Absent {
                 take_back(cx, &pairs[..at]);
             }
             count_all_refused(cx, &pairs[at + 1..]);
-            return Err(failure(&reply));
+            return Err(error);
         }
     }
     Ok(true)
@@ -69,20 +69,43 @@ fn may_store(cx: &mut Context<'_, '_>, when: StoreCondition<'_>, pairs: &[Pair<'
     }
 }
 
-fn store(cx: &mut Context<'_, '_>, set: &SetAll<'_>, key: &[u8], value: &[u8]) -> Reply {
+fn store(
+    cx: &mut Context<'_, '_>,
+    set: &SetAll<'_>,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(), Error<'static>> {
     // Whatever the condition: it was met, and a key that one of these stores has evicted is set all the same.
     let mut store = Store::set(value);
     store.expiry = match set.lifetime {
         Lifetime::Forever => Expiry::Never,
         Lifetime::Until(moment) => cx.expiry_at(moment),
-        Lifetime::Keep => look(cx, key).map_or(Expiry::Never, |item| item.expiry),
+        Lifetime::Keep => return store_and_keep_lifetime(cx, key, value),
+    };
+    match ask(cx, key, Op::Store(store), STORE) {
+        Reply::Stored(_) => Ok(()),
+        reply => Err(failure(&reply)),
+    }
+}
+
+fn store_and_keep_lifetime(
+    cx: &mut Context<'_, '_>,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(), Error<'static>> {
+    let decide = |found: Option<Found>| {
+        Ok(Decision::Become(Change {
+            value: Cow::Borrowed(value),
+            expiry: found.map_or(Expiry::Never, |found| found.item.expiry),
+            flags: 0,
+            delta: None,
+            answer: (),
+        }))
     };
     // A lifetime that is kept is not told.
-    let naming = match set.lifetime {
-        Lifetime::Keep => Naming::As(Event::Set),
-        Lifetime::Forever | Lifetime::Until(_) => Naming::ByOperation,
-    };
-    cx.named(naming, |cx| ask(cx, key, Op::Store(store), STORE))
+    cx.named(Naming::As(Event::Set), |cx| {
+        change(cx, key, CountAs::Store, decide)
+    })
 }
 
 /// Removes what was stored where none was, before the engine refused a pair.
