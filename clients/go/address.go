@@ -204,6 +204,8 @@ func setOption(options *Options, name, text string) (err error) {
 		options.RetryLeast, err = milliseconds(name, text)
 	case "retry_most_ms":
 		options.RetryMost, err = milliseconds(name, text)
+	case "retry_wait_ms":
+		options.RetryWait, err = milliseconds(name, text)
 	case "near_ms":
 		options.Near, err = milliseconds(name, text)
 	case "requests_max":

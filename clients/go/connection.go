@@ -35,6 +35,8 @@ type connection struct {
 	input   *bufio.Reader
 	options *Options
 	isDead  atomic.Bool
+	// wasLate: it was ended because its oldest reply was too late.
+	wasLate atomic.Bool
 
 	lock sync.Mutex
 	// out has the bytes that nobody has taken yet to send them; spare is a buffer to take its place.
@@ -320,6 +322,7 @@ func (c *connection) endIfLate() {
 	}
 	c.lock.Unlock()
 	if late > c.options.Timeout+c.options.LateMax {
+		c.wasLate.Store(true)
 		c.end(fmt.Errorf("no reply for %v", late.Round(time.Millisecond)))
 	}
 }

@@ -82,6 +82,49 @@ func TestServerThatIsNotThere(t *testing.T) {
 	}
 }
 
+// Class of bug: a server that hangs costs somebody the time of a connection at each attempt to reach it again.
+func TestNobodyWaitsForAConnectionAfterAFailure(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer listener.Close()
+	// An attempt outlasts the test.
+	options := Options{ConnectTimeout: time.Hour, RetryLeast: time.Millisecond, RetryMost: time.Millisecond, RetryWait: time.Millisecond}
+	client := dialWith(t, "tcp://"+listener.Addr().String(), options)
+	go func() {
+		if first, err := listener.Accept(); err == nil {
+			first.Close()
+		}
+	}()
+	_, err = client.Get(background, "k")
+	wants(t, err, ErrDown)
+	for tried := 0; tried < 10; {
+		_, err = client.Get(background, "k")
+		wants(t, err, ErrDown)
+		if strings.HasSuffix(err.Error(), "is under way") {
+			tried++
+		}
+	}
+	second, err := listener.Accept()
+	check(t, err)
+	defer second.Close()
+	go func() {
+		io.WriteString(second, "MN\r\n")
+		for input := bufio.NewReader(second); ; {
+			line, err := input.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if line != "mn\r\n" {
+				io.WriteString(second, "EN\r\n")
+			}
+		}
+	}()
+	for errors.Is(err, ErrDown) || err == nil {
+		_, err = client.Get(background, "k")
+	}
+	wants(t, err, ErrNotFound)
+}
+
 func TestServerThatReturns(t *testing.T) {
 	server := startMemcached(t, "")
 	if server == nil {

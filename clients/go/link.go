@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// errLate is why a connection was left.
+var errLate = errors.New("it has answered nothing in time")
+
 // link is the way to one server: a connection, and another one after it.
 type link struct {
 	server  server
@@ -71,6 +74,8 @@ type attempt struct {
 	done       chan struct{}
 	connection *connection
 	err        error
+	// until is how long calls wait for it. Zero: until it is done.
+	until time.Time
 }
 
 // connection is the present one, or a new one. A call that gives up leaves the attempt to others.
@@ -82,7 +87,20 @@ func (l *link) connection(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	var over <-chan time.Time
+	if !attempt.until.IsZero() {
+		timer := time.NewTimer(time.Until(attempt.until))
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
+	case <-over:
+		select {
+		case <-attempt.done:
+			return attempt.connection, attempt.err
+		default:
+			return nil, l.notYet()
+		}
 	case <-attempt.done:
 		return attempt.connection, attempt.err
 	case <-ctx.Done():
@@ -119,14 +137,41 @@ func (l *link) join() (*attempt, error) {
 	if left := l.backoff.left(time.Now()); left > 0 {
 		return nil, l.down(left)
 	}
+	if l.isInDoubt() && l.options.RetryWait > 0 {
+		made.until = time.Now().Add(l.options.RetryWait)
+	}
 	l.attempt = made
 	go l.connect(made)
 	return made, nil
 }
 
+// isInDoubt says whether an attempt may take all its time: the last one failed, or the last connection was left for a late reply.
+func (l *link) isInDoubt() bool {
+	if last := l.present.Load(); last != nil && last.wasLate.Load() {
+		l.reason = errLate
+		return true
+	}
+	return l.backoff.failures > 0
+}
+
+// down is the error of a call that makes no attempt: the next one is after this time. 0: it is under way.
 func (l *link) down(left time.Duration) error {
-	detail := fmt.Sprintf("%v; the next attempt is in %v", l.reason, left.Round(time.Millisecond))
+	next := "under way"
+	if left > 0 {
+		next = "in " + left.Round(time.Millisecond).String()
+	}
+	detail := fmt.Sprintf("%v; the next attempt is %s", l.reason, next)
 	return &Error{Kind: ErrDown, Server: l.server.place, Detail: detail, cause: l.reason}
+}
+
+// notYet is the error of a call that waits for the attempt no longer.
+func (l *link) notYet() error {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if l.life.Err() != nil {
+		return failure(ErrClosed, "")
+	}
+	return l.down(0)
 }
 
 // connect makes the attempt.

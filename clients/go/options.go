@@ -29,6 +29,9 @@ type Options struct {
 	RetryLeast time.Duration
 	// RetryMost is the longest of these times: 10 seconds by default.
 	RetryMost time.Duration
+	// RetryWait is how long calls wait for a connection to a server that has failed, or whose last replies did not come, from the
+	// moment when the attempt to make one begins: it goes on without them. 0: until it ends.
+	RetryWait time.Duration
 	// EjectAfter: after so many failures in a row the server's keys go to the other servers, until it answers again. 0: never,
 	// because a server that returns has values that are out of date.
 	EjectAfter int
@@ -83,6 +86,7 @@ func (o *Options) complete() error {
 		{"late max", &o.LateMax, 3 * time.Second},
 		{"retry least", &o.RetryLeast, 50 * time.Millisecond},
 		{"retry most", &o.RetryMost, 10 * time.Second},
+		{"retry wait", &o.RetryWait, 0},
 		{"near", &o.Near, 0},
 	} {
 		if err := complete(one.name, one.field, one.standard); err != nil {

@@ -1,6 +1,7 @@
 """A server as the sidecar of a pool (--upstream): real memcacheds behind it, and fakes that hang and lie."""
 
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -427,6 +428,37 @@ def test_a_server_that_hangs_keeps_no_answers_of_others_back(tmp_path):
     answers = [pool.talk.file.readline() for _ in (lost[0], *stored)]
     assert answers[0].startswith(b"SERVER_ERROR") and set(answers[1:]) == {b"STORED\r\n"}
     assert [one.end() for one in (pool.sidecar, server)] == [0, 0]
+
+
+def test_no_worker_waits_for_a_server_to_come_back(tmp_path):
+    """It is stopped without a word: the system takes connections for it, and nobody greets."""
+    server = memcached(tmp_path / "server")
+    # An attempt to connect outlasts the test.
+    times = "?timeout_ms=100&late_max_ms=0&retry_least_ms=1&retry_most_ms=1&connect_timeout_ms=3600000"
+    pool = Pool(tmp_path, server.port, options=times)
+    assert pool.talk.set("a", "x") == "STORED"
+    server.process.send_signal(signal.SIGSTOP)
+    while "until it answers" not in pool.log.read_text():
+        pool.talk.set("a", "y")
+    for _ in range(20):
+        assert pool.talk.set("a", "y").startswith("SERVER_ERROR the server behind")
+    server.process.send_signal(signal.SIGCONT)
+    while pool.talk.set("a", "z") != "STORED":
+        pass
+    assert [one.end() for one in (pool.sidecar, server)] == [0, 0]
+
+
+def test_a_lifetime_that_was_not_seen_is_not_lost(tmp_path):
+    """The look at the item fails, and the store that follows would be carried out: it must not replace an item."""
+    fake = Fake(lambda line: b"SERVER_ERROR busy\r\n" if line.startswith(b"mg ") else b"NS %s\r\n" % opaque(line))
+    pool = Pool(tmp_path, fake.port)
+    redis = pool.redis()
+    for words in (("SET", "k", "v"), ("SET", "k", "v" * 100_000), ("MSETEX", "1", "k", "v")):
+        fake.asked.clear()
+        assert redis.redis(*words, "KEEPTTL").startswith("-")
+        stores = [line.split() for line in fake.asked if line.startswith(b"ms ")]
+        assert stores and all(b"ME" in line for line in stores)
+    assert pool.sidecar.end() == 0
 
 
 def test_a_sidecar_is_no_server_of_a_pool(tmp_path):

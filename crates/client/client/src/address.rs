@@ -209,6 +209,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
         "connect_timeout_ms" => options.connect_timeout = milliseconds(name, value)?,
         "late_max_ms" => options.late_max = milliseconds(name, value)?,
         "retry_least_ms" => options.retry_least = milliseconds(name, value)?,
+        "retry_wait_ms" => options.retry_wait = Some(milliseconds(name, value)?),
         "retry_most_ms" => options.retry_most = milliseconds(name, value)?,
         "requests_max" => options.requests_max = number(name, value)?,
         "bytes_max" => options.bytes_max = number(name, value)?,

@@ -1,14 +1,16 @@
 //! The present connection to a server, or when the next one is tried. Whoever connects, asks here first and reports here.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::Error;
 use crate::backoff::Backoff;
 use crate::site::Site;
+use crate::{CarriedOut, Error, Options};
 
 /// Why a server is left alone that takes connections.
 const HANGS: &str = "it greets, and answers nothing in time";
+/// Why one was left that had answered before.
+const LATE: &str = "it has answered nothing in time";
 
 /// What ends.
 pub(crate) trait Ends {
@@ -18,16 +20,19 @@ pub(crate) trait Ends {
     fn end(&self, reason: &str);
     /// Whether a call was answered on it.
     fn has_answered(&self) -> bool;
-    /// Whether it was left because none was.
-    fn has_hung(&self) -> bool;
+    /// Whether it was left because an answer was late.
+    fn was_late(&self) -> bool;
 }
 
 /// The state of a link.
 #[derive(Debug)]
 pub(crate) struct Attempts<C> {
     connection: Option<Arc<C>>,
-    is_connecting: bool,
+    /// When the attempt began that is under way.
+    connecting_since: Option<Instant>,
     backoff: Backoff,
+    /// The server is in doubt since its last connection was left: an attempt may take all its time.
+    is_in_doubt: bool,
     /// Why the last attempt failed.
     reason: Arc<str>,
 }
@@ -39,8 +44,10 @@ pub(crate) enum Step<C> {
     Use(Arc<C>),
     /// It makes one: now nobody else does, until [`Attempts::succeeded`], [`Attempts::failed`] or [`Attempts::gave_up`].
     Connect,
-    /// It waits for who makes one.
-    Wait,
+    /// It has one made, beside itself.
+    ConnectAside,
+    /// It waits for who makes one: until then, if not until its deadline.
+    Wait(Option<Instant>),
     /// It fails.
     Fail(Error),
 }
@@ -49,8 +56,9 @@ impl<C> Default for Attempts<C> {
     fn default() -> Self {
         Self {
             connection: None,
-            is_connecting: false,
+            connecting_since: None,
             backoff: Backoff::default(),
+            is_in_doubt: false,
             reason: "never connected".into(),
         }
     }
@@ -66,26 +74,52 @@ impl<C: Ends> Attempts<C> {
             if !connection.has_ended() {
                 return Step::Use(connection.clone());
             }
-            // A server that greets and answers nothing is no better than one that does not greet.
-            if connection.has_hung() {
-                self.reason = HANGS.into();
-                self.backoff.failed(Instant::now(), &site.options);
+            if connection.was_late() {
+                self.is_in_doubt = true;
+                self.reason = LATE.into();
+                // A server that greets and answers nothing is no better than one that does not greet.
+                if !connection.has_answered() {
+                    self.reason = HANGS.into();
+                    self.backoff.failed(Instant::now(), &site.options);
+                }
             }
             self.connection = None;
         }
-        if let Some(left) = self.backoff.remaining(Instant::now()) {
+        let now = Instant::now();
+        if let Some(left) = self.backoff.remaining(now) {
             return Step::Fail(site.down(&self.reason, left));
         }
-        if std::mem::replace(&mut self.is_connecting, true) {
-            Step::Wait
-        } else {
-            Step::Connect
+        let patience = self.patience(&site.options);
+        if let Some(since) = self.connecting_since {
+            return Step::Wait(patience.and_then(|patience| since.checked_add(patience)));
+        }
+        self.connecting_since = Some(now);
+        match patience {
+            Some(_) => Step::ConnectAside,
+            None => Step::Connect,
+        }
+    }
+
+    /// How long all calls together wait for a connection, if not until their deadlines.
+    fn patience(&self, options: &Options) -> Option<Duration> {
+        let is_in_doubt = self.is_in_doubt || self.backoff.failures() > 0;
+        options.retry_wait.filter(|_| is_in_doubt)
+    }
+
+    /// The error of a call that waits for the present attempt no longer.
+    pub fn no_connection_yet(&self, site: &Site) -> Error {
+        match self.patience(&site.options) {
+            Some(_) => site.down(&self.reason, Duration::ZERO),
+            None => Error::Timeout {
+                carried_out: CarriedOut::No,
+            },
         }
     }
 
     /// There is a connection.
     pub fn succeeded(&mut self, connection: Arc<C>) {
-        self.is_connecting = false;
+        self.connecting_since = None;
+        self.is_in_doubt = false;
         self.backoff.connected();
         self.connection = Some(connection);
     }
@@ -93,7 +127,7 @@ impl<C: Ends> Attempts<C> {
     /// There is none, and for a while nobody tries to make one.
     pub fn failed(&mut self, site: &Site, reason: String) -> Error {
         let now = Instant::now();
-        self.is_connecting = false;
+        self.connecting_since = None;
         self.reason = reason.into();
         self.backoff.failed(now, &site.options);
         site.down(
@@ -105,7 +139,7 @@ impl<C: Ends> Attempts<C> {
     /// There is none, but that says nothing about the server.
     #[cfg(feature = "tokio")]
     pub fn gave_up(&mut self) {
-        self.is_connecting = false;
+        self.connecting_since = None;
     }
 
     /// Whether this is the present connection.
@@ -121,7 +155,8 @@ impl<C: Ends> Attempts<C> {
 
     /// Whether the server's keys go to others: it failed so often, and nobody else need try it now.
     pub fn is_ejected(&self, after: u32) -> bool {
-        let rests = self.is_connecting || self.backoff.remaining(Instant::now()).is_some();
+        let rests =
+            self.connecting_since.is_some() || self.backoff.remaining(Instant::now()).is_some();
         self.backoff.failures() >= after && rests
     }
 }

@@ -35,13 +35,13 @@ pub enum Error {
     },
     /// The address or one of its options is invalid.
     Address(String),
-    /// There is no connection, and no attempt to make one before `retry_in` is over. Nothing was sent.
+    /// There is no connection, and none is attempted for this call. Nothing was sent.
     Down {
         /// The server's address.
         server: Arc<str>,
         /// Why the last attempt failed.
         reason: Arc<str>,
-        /// When the next attempt will be made.
+        /// When the next attempt will be made. Zero: it is under way ([`crate::Options::retry_wait`]).
         retry_in: Duration,
     },
     /// The connection ended before the reply came.
@@ -106,11 +106,13 @@ impl fmt::Display for Error {
                 server,
                 reason,
                 retry_in,
-            } => write!(
-                out,
-                "{server} is down: {reason}; the next attempt is in {} ms",
-                retry_in.as_millis()
-            ),
+            } => {
+                write!(out, "{server} is down: {reason}; the next attempt is ")?;
+                match retry_in.is_zero() {
+                    true => write!(out, "under way"),
+                    false => write!(out, "in {} ms", retry_in.as_millis()),
+                }
+            }
             Self::Lost {
                 reason,
                 carried_out,

@@ -1,8 +1,10 @@
 //! The way to one server, for threads: a connection, and another one after it.
 
 use std::sync::{Arc, Condvar, PoisonError};
+use std::thread;
 use std::time::Instant;
 
+use crate::Error;
 use crate::address::Endpoint;
 use crate::attempts::{Ends, Step};
 use crate::call::Call;
@@ -10,9 +12,8 @@ use crate::connection::Connection;
 use crate::memory::View;
 use crate::site::Site;
 use crate::transport::Socket;
-use crate::way::{Connected, Way, may_be_repeated};
+use crate::way::{Connected, State, Way, may_be_repeated};
 use crate::wire::{Reply, Request};
-use crate::{CarriedOut, Error};
 
 /// The way to one server, for threads.
 pub(crate) type Link = Way<Connection, Condvar>;
@@ -37,8 +38,8 @@ impl Ends for Connection {
         self.queue().lock().has_answered()
     }
 
-    fn has_hung(&self) -> bool {
-        self.queue().lock().has_hung()
+    fn was_late(&self) -> bool {
+        self.queue().lock().was_late()
     }
 }
 
@@ -90,10 +91,10 @@ impl Link {
 
     /// The present connection, or a new one.
     pub fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
-        let state = self.state();
+        let (site, state) = (self.site(), self.state());
         let mut attempts = state.attempts();
         loop {
-            match attempts.step(self.site()) {
+            let patience_ends = match attempts.step(site) {
                 Step::Use(connection) => {
                     drop(attempts);
                     self.look_for_memory(&connection);
@@ -101,72 +102,99 @@ impl Link {
                 }
                 Step::Fail(error) => return Err(error),
                 Step::Connect => break,
-                Step::Wait => {}
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
+                Step::ConnectAside => {
+                    drop(attempts);
+                    self.connect_aside()?;
+                    attempts = state.attempts();
+                    continue;
+                }
+                Step::Wait(end) => end,
+            };
+            let end = patience_ends.map_or(*deadline, |end| end.min(*deadline));
+            let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let carried_out = CarriedOut::No;
-                return Err(Error::Timeout { carried_out });
+                return Err(attempts.no_connection_yet(site));
             }
             let waited = state.changed.wait_timeout(attempts, left);
             attempts = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(attempts);
         let began = Instant::now();
-        let outcome = self.conclude(self.connect());
+        let outcome = state.conclude(site, connect(site));
         *deadline += began.elapsed();
         state.changed.notify_all();
         outcome
+    }
+
+    /// Makes an attempt to connect, for which nobody has to wait.
+    fn connect_aside(&self) -> Result<(), Error> {
+        let (site, state) = (self.site().clone(), self.shared_state());
+        let conclude = |site: &Site, state: &State<_, Condvar>, connected| {
+            let outcome = state.conclude(site, connected);
+            state.changed.notify_all();
+            outcome
+        };
+        let name = "nuthatch-connect".to_owned();
+        let thread = thread::Builder::new().name(name).spawn({
+            let (site, state) = (site.clone(), state.clone());
+            // Who waits, or comes later, sees what came of it.
+            move || drop(conclude(&site, &state, connect(&site)))
+        });
+        match thread {
+            Ok(_) => Ok(()),
+            Err(error) => conclude(&site, &state, Err(error.to_string())).map(drop),
+        }
     }
 
     /// If the server's memory was not to be had when the connection was made, asks for it again now and then.
     fn look_for_memory(&self, connection: &Arc<Connection>) {
         // Without it the connection serves as well.
         if self.wants_memory()
-            && let Some(view) = self.view()
+            && let Some(view) = view(self.site())
         {
             self.found_memory(connection, view);
         }
     }
+}
 
-    /// The server's memory, if it gives that to this process.
-    fn view(&self) -> Option<Arc<View>> {
-        let path = self.site().endpoint.shared()?;
-        let view = View::connect(path, self.site().options.connect_timeout);
-        view.ok().map(Arc::new)
-    }
+/// The server's memory, if it gives that to this process.
+fn view(site: &Site) -> Option<Arc<View>> {
+    let path = site.endpoint.shared()?;
+    let view = View::connect(path, site.options.connect_timeout);
+    view.ok().map(Arc::new)
+}
 
-    /// A connection, and the memory if the server gives it to this process.
-    fn connect(&self) -> Result<Connected<Connection>, String> {
-        let site = self.site();
-        let patience = site.options.connect_timeout;
-        let Some(path) = site.endpoint.shared() else {
-            return Ok((self.connect_to(&site.endpoint)?, None));
-        };
-        match (View::connect_with_ring(path, patience), &site.or) {
-            (Ok((view, ring)), _) => Ok((self.greet(Socket::Ring(ring))?, Some(Arc::new(view)))),
-            // Memory last: that of an earlier server than the connection's would not show what is stored through that.
-            (Err(_), Some(or)) => Ok((self.connect_to(or)?, self.view())),
-            (Err(refusal), None) => Err(refusal),
+/// A connection, and the memory if the server gives it to this process.
+fn connect(site: &Site) -> Result<Connected<Connection>, String> {
+    let patience = site.options.connect_timeout;
+    let Some(path) = site.endpoint.shared() else {
+        return Ok((connect_to(site, &site.endpoint)?, None));
+    };
+    match (View::connect_with_ring(path, patience), &site.or) {
+        (Ok((view, ring)), _) => {
+            let connection = greet(site, Socket::Ring(ring))?;
+            Ok((connection, Some(Arc::new(view))))
         }
+        // Memory last: that of an earlier server than the connection's would not show what is stored through that.
+        (Err(_), Some(or)) => Ok((connect_to(site, or)?, view(site))),
+        (Err(refusal), None) => Err(refusal),
     }
+}
 
-    fn connect_to(&self, endpoint: &Endpoint) -> Result<Arc<Connection>, String> {
-        let socket = Socket::connect(endpoint, self.site().options.connect_timeout);
-        self.greet(socket.map_err(|error| error.to_string())?)
-    }
+fn connect_to(site: &Site, endpoint: &Endpoint) -> Result<Arc<Connection>, String> {
+    let socket = Socket::connect(endpoint, site.options.connect_timeout);
+    greet(site, socket.map_err(|error| error.to_string())?)
+}
 
-    /// A connection by this socket, on which the server has answered.
-    fn greet(&self, socket: Socket) -> Result<Arc<Connection>, String> {
-        let site = self.site();
-        let deadline = site.connect_deadline();
-        let connection = Connection::new(site.transport(socket)?, site.options.clone());
-        for greeting in site.greetings() {
-            let requests = std::slice::from_ref(&greeting);
-            let sent = connection.start(requests, deadline);
-            let replies = sent.and_then(|call| connection.finish(&call, deadline));
-            Site::welcome(&greeting, replies)?;
-        }
-        Ok(Arc::new(connection))
+/// A connection by this socket, on which the server has answered.
+fn greet(site: &Site, socket: Socket) -> Result<Arc<Connection>, String> {
+    let deadline = site.connect_deadline();
+    let connection = Connection::new(site.transport(socket)?, site.options.clone());
+    for greeting in site.greetings() {
+        let requests = std::slice::from_ref(&greeting);
+        let sent = connection.start(requests, deadline);
+        let replies = sent.and_then(|call| connection.finish(&call, deadline));
+        Site::welcome(&greeting, replies)?;
     }
+    Ok(Arc::new(connection))
 }

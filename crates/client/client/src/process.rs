@@ -93,6 +93,14 @@ impl<T: Default> PerProcess<T> {
         }
         &self.value
     }
+
+    /// The same, for a thread of this process.
+    pub fn share(&self) -> Arc<T> {
+        if self.owner.is_parent() {
+            return self.childs.get_or_init(Box::default).share();
+        }
+        Arc::clone(&self.value)
+    }
 }
 
 impl<T> Drop for PerProcess<T> {

@@ -252,9 +252,9 @@ impl State {
         self.has_answered
     }
 
-    /// Whether it was left because none was.
-    pub fn has_hung(&self) -> bool {
-        self.is_late && !self.has_answered
+    /// Whether an answer was too late.
+    pub fn was_late(&self) -> bool {
+        self.is_late
     }
 
     /// The task that sends is to be woken when there is something to be sent, or the connection is over.

@@ -19,7 +19,7 @@ pub(crate) type Connected<C> = (Arc<C>, Option<Arc<View>>);
 /// The way to one server, by connections `C`. `N` wakes those who wait for one.
 #[derive(Debug)]
 pub(crate) struct Way<C, N> {
-    site: Site,
+    site: Arc<Site>,
     state: PerProcess<State<C, N>>,
 }
 
@@ -49,21 +49,45 @@ impl<C, N> State<C, N> {
     }
 }
 
+impl<C: Ends, N> State<C, N> {
+    /// Notes how an attempt to connect ended.
+    pub fn conclude(
+        &self,
+        site: &Site,
+        connected: Result<Connected<C>, String>,
+    ) -> Result<Arc<C>, Error> {
+        let mut attempts = self.attempts();
+        match connected {
+            Ok((connection, view)) => {
+                self.memory.set(view, &site.options);
+                attempts.succeeded(connection.clone());
+                Ok(connection)
+            }
+            Err(reason) => Err(attempts.failed(site, reason)),
+        }
+    }
+}
+
 impl<C: Ends, N: Default> Way<C, N> {
     pub fn new(site: Site) -> Self {
         Self {
             state: PerProcess::default(),
-            site,
+            site: Arc::new(site),
         }
     }
 
-    pub fn site(&self) -> &Site {
+    pub fn site(&self) -> &Arc<Site> {
         &self.site
     }
 
     /// This process' state.
     pub fn state(&self) -> &State<C, N> {
         self.state.get()
+    }
+
+    /// The same, for who goes on when the call is over.
+    pub fn shared_state(&self) -> Arc<State<C, N>> {
+        self.state.share()
     }
 
     /// The server's memory.
@@ -101,20 +125,6 @@ impl<C: Ends, N: Default> Way<C, N> {
             if let Some(connection) = connection {
                 connection.end(ENDED);
             }
-        }
-    }
-
-    /// Notes how an attempt to connect ended.
-    pub fn conclude(&self, connected: Result<Connected<C>, String>) -> Result<Arc<C>, Error> {
-        let state = self.state();
-        let mut attempts = state.attempts();
-        match connected {
-            Ok((connection, view)) => {
-                state.memory.set(view, &self.site.options);
-                attempts.succeeded(connection.clone());
-                Ok(connection)
-            }
-            Err(reason) => Err(attempts.failed(&self.site, reason)),
         }
     }
 

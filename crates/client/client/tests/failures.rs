@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nuthatch_client::{CarriedOut, Client, Error, Options, WhenFull};
@@ -489,4 +489,80 @@ fn a_server_that_greets_and_answers_nothing_is_left_alone() {
         matches!(error, Error::Down { .. }).then_some(error)
     });
     assert!(down.to_string().contains("answers nothing"), "{down}");
+}
+
+/// A server that closes its first connection, and has no more to do with the others than that it listens.
+fn fails_first() -> (JoinHandle<TcpListener>, String, Options) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp://{}", listener.local_addr().unwrap());
+    let mut options = patient();
+    // An attempt outlasts the test.
+    options.connect_timeout = 2 * running::PATIENCE;
+    options.retry_least = Duration::from_millis(1);
+    options.retry_most = options.retry_least;
+    options.retry_wait = Some(Duration::from_millis(1));
+    let server = thread::spawn(move || {
+        drop(listener.accept());
+        listener
+    });
+    (server, address, options)
+}
+
+/// Greets the next connection, and misses all that is asked on it.
+fn greet_and_miss(listener: &TcpListener) {
+    let (mut socket, _) = listener.accept().unwrap();
+    socket.read_exact(&mut [0; 4]).unwrap();
+    socket.write_all(b"MN\r\n").unwrap();
+    thread::spawn(move || {
+        let mut request = [0; 1000];
+        while let Ok(1..) = socket.read(&mut request) {
+            let _ = socket.write_all(b"EN\r\n");
+        }
+    });
+}
+
+/// Whether this is the error of a call that found an attempt under way.
+fn is_under_way(error: Error) -> bool {
+    assert_eq!(error.carried_out(), CarriedOut::No);
+    matches!(error, Error::Down { retry_in, .. } if retry_in.is_zero())
+}
+
+/// Class of bug: a server that hangs costs somebody the time of a connection at each attempt to reach it again.
+#[test]
+fn after_a_failure_nobody_waits_for_the_next_connection() {
+    let (server, address, options) = fails_first();
+    let client = Client::connect_with(&address, options).unwrap();
+    assert!(client.get("k").is_err());
+    let listener = server.join().unwrap();
+    running::wait_until("an attempt", || {
+        is_under_way(client.get("k").unwrap_err()).then_some(())
+    });
+    for _ in 0..10 {
+        assert!(is_under_way(client.set("k", "v", None).unwrap_err()));
+    }
+    greet_and_miss(&listener);
+    running::wait_until("an answer", || client.get("k").ok());
+}
+
+#[cfg(feature = "tokio")]
+#[test]
+fn after_a_failure_no_task_waits_for_the_next_connection() {
+    let (server, address, options) = fails_first();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let client = nuthatch_client::tasks::Client::connect_with(&address, options).unwrap();
+        assert!(client.get("k").await.is_err());
+        let listener = server.join().unwrap();
+        while !is_under_way(client.get("k").await.unwrap_err()) {}
+        for _ in 0..10 {
+            assert!(is_under_way(client.set("k", "v", None).await.unwrap_err()));
+        }
+        // It has no time to send before that.
+        let greeted = tokio::task::spawn_blocking(move || greet_and_miss(&listener));
+        while client.get("k").await.is_err() {}
+        greeted.await.unwrap();
+    });
 }

@@ -38,8 +38,11 @@ const LIFETIME_MAX: u64 = 24 * 60 * 60 * 1000;
 
 /// How long a worker waits for a connection to a server behind this one, and for an answer, unless the address says otherwise:
 /// its other clients wait meanwhile. A connection whose oldest answer is late by as much again is left, so that a server that
-/// hangs is found out by the next one, and then costs nobody's time until it is tried again.
+/// hangs is found out by the next one, and then costs nobody's time.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+/// The same once a server has failed: a thread of its own connects to it, and one that is well has greeted by then.
+const RETRY_WAIT: Duration = Duration::from_millis(10);
 
 /// Flags that `nuthatch` had, and `nuthatch-lab serve` has.
 const OF_LAB: [&str; 6] = [
@@ -125,6 +128,7 @@ impl DefaultEngine {
         let mut options = Options::default();
         (options.timeout, options.connect_timeout) = (PATIENCE, PATIENCE);
         options.late_max = PATIENCE;
+        options.retry_wait = Some(RETRY_WAIT);
         options.passes_on = true;
         let client = Client::connect_with(address, options);
         let client = client.map_err(|error| format!("--upstream {address}: {error}"))?;

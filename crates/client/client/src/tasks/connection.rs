@@ -71,8 +71,8 @@ impl Ends for Connection {
         self.shared.queue.lock().has_answered()
     }
 
-    fn has_hung(&self) -> bool {
-        self.shared.queue.lock().has_hung()
+    fn was_late(&self) -> bool {
+        self.shared.queue.lock().was_late()
     }
 }
 
