@@ -448,16 +448,24 @@ def test_no_worker_waits_for_a_server_to_come_back(tmp_path):
     assert [one.end() for one in (pool.sidecar, server)] == [0, 0]
 
 
-def test_a_lifetime_that_was_not_seen_is_not_lost(tmp_path):
-    """The look at the item fails, and the store that follows would be carried out: it must not replace an item."""
+def test_a_look_that_failed_is_no_missing_item(tmp_path):
+    """The store behind it would be carried out: it must not replace what was not seen."""
     fake = Fake(lambda line: b"SERVER_ERROR busy\r\n" if line.startswith(b"mg ") else b"NS %s\r\n" % opaque(line))
-    pool = Pool(tmp_path, fake.port)
+    pool = Pool(tmp_path, fake.port, options="?timeout_ms=600000&connect_timeout_ms=600000")
     redis = pool.redis()
-    for words in (("SET", "k", "v"), ("SET", "k", "v" * 100_000), ("MSETEX", "1", "k", "v")):
-        fake.asked.clear()
-        assert redis.redis(*words, "KEEPTTL").startswith("-")
-        stores = [line.split() for line in fake.asked if line.startswith(b"ms ")]
-        assert stores and all(b"ME" in line for line in stores)
+    long = "v" * 100_000
+    for words in (
+        ("SET", "k", "v", "KEEPTTL"), ("SET", "k", long, "KEEPTTL"), ("SET", "k", long, "XX", "KEEPTTL"),
+        ("SET", "k", long, "GET"), ("SET", "k", long, "NX", "GET"),
+        ("MSETEX", "1", "k", "v", "KEEPTTL"), ("MSETEX", "1", "k", "v", "XX"), ("MSETEX", "1", "k", "v", "NX"), ("MSETNX", "k", "v"),
+    ):
+        assert redis.redis(*words).startswith("-"), words[3:]
+    assert redis.redis("SET", "k", long, "XX", "GET") == "$-1"
+    stores = [line.split() for line in fake.asked if line.startswith(b"ms ")]
+    assert stores and all(b"ME" in line for line in stores) and len(stores) < 10
+    fake.asked.clear()
+    assert [redis.redis(*words.split()) for words in ("WATCH k", "MULTI", "SET k v", "EXEC")] == ["+OK", "+OK", "+QUEUED", "*-1"]
+    assert not [line for line in fake.asked if line.startswith(b"ms ")]
     assert pool.sidecar.end() == 0
 
 

@@ -103,7 +103,8 @@ impl<C: Ends> Attempts<C> {
     /// How long all calls together wait for a connection, if not until their deadlines.
     fn patience(&self, options: &Options) -> Option<Duration> {
         let is_in_doubt = self.is_in_doubt || self.backoff.failures() > 0;
-        options.retry_wait.filter(|_| is_in_doubt)
+        let wait = options.retry_wait.filter(|wait| !wait.is_zero());
+        wait.filter(|_| is_in_doubt)
     }
 
     /// The error of a call that waits for the present attempt no longer.

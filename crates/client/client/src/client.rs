@@ -42,8 +42,9 @@ impl Client {
     ///
     /// Behind `?` there may be options, with `&` between them, by the names in [`Options`] and with times in milliseconds:
     /// `timeout_ms`, `connect_timeout_ms`, `late_max_ms`, `requests_max`, `bytes_max`, `when_full=wait|fail`, `value_max`,
-    /// `retry_least_ms`, `retry_most_ms`, `retry_wait_ms`, `eject_after`, `distribution=ketama|ketama_unweighted|rendezvous`, `ca`, `cert` and
-    /// `key` (files in PEM), with the feature `near` `near_ms` and `near_bytes`, and `login_file`, whose first line is `NAME:PASSWORD`.
+    /// `retry_least_ms`, `retry_most_ms`, `retry_wait_ms`, `eject_after`, `distribution=ketama|ketama_unweighted|rendezvous`, `ca`,
+    /// `cert` and `key` (files in PEM), with the feature `near` `near_ms` and `near_bytes`, and `login_file`, whose first line is
+    /// `NAME:PASSWORD`.
     ///
     /// Nothing is connected yet. Errors: [`Error::Address`].
     pub fn connect(address: &str) -> Result<Self, Error> {

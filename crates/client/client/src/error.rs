@@ -35,7 +35,7 @@ pub enum Error {
     },
     /// The address or one of its options is invalid.
     Address(String),
-    /// There is no connection, and none is attempted for this call. Nothing was sent.
+    /// There is no connection, and this call does not wait for one. Nothing was sent.
     Down {
         /// The server's address.
         server: Arc<str>,

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod aside;
 mod attempts;
 mod backoff;
 mod batches;

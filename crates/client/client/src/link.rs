@@ -1,11 +1,12 @@
 //! The way to one server, for threads: a connection, and another one after it.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, PoisonError};
-use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::address::Endpoint;
+use crate::aside;
 use crate::attempts::{Ends, Step};
 use crate::call::Call;
 use crate::connection::Connection;
@@ -92,6 +93,7 @@ impl Link {
     /// The present connection, or a new one.
     pub fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
         let (site, state) = (self.site(), self.state());
+        let came = Instant::now();
         let mut attempts = state.attempts();
         loop {
             let patience_ends = match attempts.step(site) {
@@ -113,6 +115,8 @@ impl Link {
             let end = patience_ends.map_or(*deadline, |end| end.min(*deadline));
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
+                // The servers beside it have their whole time.
+                *deadline += patience_ends.map_or(Duration::ZERO, |_| came.elapsed());
                 return Err(attempts.no_connection_yet(site));
             }
             let waited = state.changed.wait_timeout(attempts, left);
@@ -134,14 +138,18 @@ impl Link {
             state.changed.notify_all();
             outcome
         };
-        let name = "nuthatch-connect".to_owned();
-        let thread = thread::Builder::new().name(name).spawn({
+        let spawned = aside::spawn("nuthatch-connect", {
             let (site, state) = (site.clone(), state.clone());
-            // Who waits, or comes later, sees what came of it.
-            move || drop(conclude(&site, &state, connect(&site)))
+            move || {
+                // Nobody is to wait for ever for one that panicked.
+                let connected = panic::catch_unwind(AssertUnwindSafe(|| connect(&site)));
+                let connected = connected.unwrap_or_else(|_| Err("a panic".to_owned()));
+                // Who waits, or comes later, sees what came of it.
+                drop(conclude(&site, &state, connected));
+            }
         });
-        match thread {
-            Ok(_) => Ok(()),
+        match spawned {
+            Ok(()) => Ok(()),
             Err(error) => conclude(&site, &state, Err(error.to_string())).map(drop),
         }
     }

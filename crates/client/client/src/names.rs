@@ -3,10 +3,9 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
 
-use nix::sys::signal::{SigSet, SigmaskHow};
+use crate::aside;
 
 /// The addresses of a host, within this time. A name is looked up in a thread of its own, because the system sets no bound to
 /// it: who gives up waiting, leaves the thread to end by itself.
@@ -25,13 +24,7 @@ pub(crate) fn addresses(host: &str, port: u16, patience: Duration) -> io::Result
         // Nobody may be waiting any more.
         let _ = found.send(addresses.map(Vec::from_iter));
     };
-    // Signals of this process are for its other threads.
-    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-    let spawned = thread::Builder::new()
-        .name("look-up".to_owned())
-        .spawn(look_up);
-    before.thread_set_mask()?;
-    spawned?;
+    aside::spawn("look-up", look_up)?;
     finds.recv_timeout(patience).unwrap_or_else(|error| {
         let (kind, words) = match error {
             RecvTimeoutError::Timeout => {

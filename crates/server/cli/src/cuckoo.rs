@@ -41,7 +41,8 @@ const LIFETIME_MAX: u64 = 24 * 60 * 60 * 1000;
 /// hangs is found out by the next one, and then costs nobody's time.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// The same once a server has failed: a thread of its own connects to it, and one that is well has greeted by then.
+/// The same once a server has failed, or was left: a thread of its own connects to it. One of the same network that is well has
+/// mostly greeted by then.
 const RETRY_WAIT: Duration = Duration::from_millis(10);
 
 /// Flags that `nuthatch` had, and `nuthatch-lab serve` has.

@@ -173,12 +173,17 @@ fn store(
         return answer(turn, phase, set, old, false);
     };
     let looked = match (set.lifetime, &old) {
-        (Lifetime::Keep, None) => spot::look(cx, set.key),
+        (Lifetime::Keep, None) => match spot::look_surely(cx, set.key) {
+            Ok(item) => item,
+            Err(error) => return phase.writer(turn).error(&error),
+        },
         (_, old) => old.as_ref().map(|found| found.item),
     };
-    // A lifetime that was not seen is not kept: an item that comes meanwhile stays, too.
-    let when = match (set.lifetime, looked, when) {
-        (Lifetime::Keep, None, StoreCondition::Always) => StoreCondition::Absent,
+    // What is told or kept of an item was seen: one that was not seen is not replaced.
+    let tells_old = set.answer == SetAnswer::Old;
+    let when = match (tells_old || set.lifetime == Lifetime::Keep, looked, when) {
+        (true, None, StoreCondition::Always) => StoreCondition::Absent,
+        (true, None, StoreCondition::Present) => return answer(turn, phase, set, old, false),
         (.., when) => when,
     };
     let simple = Set {
@@ -201,7 +206,10 @@ fn store(
     }
     match commit(cx, set.key, value, &store) {
         Ok(Reply::Stored(_)) => answer(turn, phase, set, old, true),
-        Ok(Reply::NotStored) if when == set.when => answer(turn, phase, set, old, false),
+        // Null, instead of the old value, would say that there was none.
+        Ok(Reply::NotStored) if when == set.when && (old.is_some() || !tells_old) => {
+            answer(turn, phase, set, old, false);
+        }
         Ok(_) => phase.writer(turn).error(&Error::BUSY),
         Err(error) => phase.writer(turn).error(&error),
     }

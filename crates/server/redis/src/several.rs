@@ -1,19 +1,18 @@
 //! MSETNX and MSETEX: they store all their pairs, or none.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use nuthatch_commands::answers::resp::{STORE, failure};
 use nuthatch_commands::context::Context;
-use nuthatch_commands::counting::Kind;
+use nuthatch_commands::counting::{self, Kind};
 use nuthatch_commands::work::Work;
-use nuthatch_engine::{Expiry, Op, Removal, Reply, Store};
+use nuthatch_engine::{Condition, Expiry, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_resp::{Error, Lifetime, SetAll, StoreCondition};
 use nuthatch_state::changes::Naming;
 use nuthatch_state::isolation::Isolation;
 use nuthatch_state::key_events::Event;
 
-use crate::spot::{Change, CountAs, Decision, Found, ask, change, count_refused, look};
+use crate::spot::{ATTEMPTS, ask, count_refused, look_surely};
 
 /// A key and its value.
 type Pair<'a> = [&'a [u8]; 2];
@@ -35,17 +34,18 @@ pub fn set(cx: &mut Context<'_, '_>, set: &SetAll<'_>) -> Result<bool, Error<'st
         }
         StoreCondition::Always | StoreCondition::Compared(_) => None,
     };
-    if !may_store(cx, set.when, &pairs) {
+    if !may_store(cx, set.when, &pairs)? {
         count_all_refused(cx, &pairs);
         return Ok(false);
     }
     for (at, [key, value]) in pairs.iter().enumerate() {
-        if let Err(error) = store(cx, set, key, value) {
+        let stored = store(cx, set, key, value);
+        if stored != Ok(true) {
             if set.when == StoreCondition::Absent {
                 take_back(cx, &pairs[..at]);
             }
             count_all_refused(cx, &pairs[at + 1..]);
-            return Err(error);
+            return stored;
         }
     }
     Ok(true)
@@ -59,32 +59,52 @@ fn last_of_each<'a>(pairs: &[Pair<'a>]) -> Vec<Pair<'a>> {
     pairs.map(|(_, pair)| *pair).collect()
 }
 
-fn may_store(cx: &mut Context<'_, '_>, when: StoreCondition<'_>, pairs: &[Pair<'_>]) -> bool {
-    let is_there = |[key, _]: &Pair<'_>| look(cx, key).is_some();
-    match when {
-        StoreCondition::Absent => !pairs.iter().any(is_there),
-        StoreCondition::Present => pairs.iter().all(is_there),
+fn may_store(
+    cx: &mut Context<'_, '_>,
+    when: StoreCondition<'_>,
+    pairs: &[Pair<'_>],
+) -> Result<bool, Error<'static>> {
+    let is_to_be_there = match when {
+        StoreCondition::Absent => false,
+        StoreCondition::Present => true,
         // These commands compare no values.
-        StoreCondition::Always | StoreCondition::Compared(_) => true,
+        StoreCondition::Always | StoreCondition::Compared(_) => return Ok(true),
+    };
+    for [key, _] in pairs {
+        if look_surely(cx, key)?.is_some() != is_to_be_there {
+            return Ok(false);
+        }
     }
+    Ok(true)
 }
 
+/// True if it was stored: it is not where it must be new, and somebody else has stored one, who is not kept out (in an engine that
+/// asks other servers).
 fn store(
     cx: &mut Context<'_, '_>,
     set: &SetAll<'_>,
     key: &[u8],
     value: &[u8],
-) -> Result<(), Error<'static>> {
-    // Whatever the condition: it was met, and a key that one of these stores has evicted is set all the same.
+) -> Result<bool, Error<'static>> {
     let mut store = Store::set(value);
-    store.expiry = match set.lifetime {
-        Lifetime::Forever => Expiry::Never,
-        Lifetime::Until(moment) => cx.expiry_at(moment),
-        Lifetime::Keep => return store_and_keep_lifetime(cx, key, value),
+    store.expiry = match (set.lifetime, set.when) {
+        (Lifetime::Until(moment), _) => cx.expiry_at(moment),
+        (Lifetime::Forever, _) | (Lifetime::Keep, StoreCondition::Absent) => Expiry::Never,
+        (Lifetime::Keep, _) => return store_and_keep_lifetime(cx, key, value),
     };
-    match ask(cx, key, Op::Store(store), STORE) {
-        Reply::Stored(_) => Ok(()),
-        reply => Err(failure(&reply)),
+    // No other condition: it was met, and a key that one of these stores has evicted is set all the same.
+    if set.when == StoreCondition::Absent {
+        store.mode = StoreMode::Add;
+    }
+    // A lifetime that is kept is not told.
+    let naming = match set.lifetime {
+        Lifetime::Keep => Naming::As(Event::Set),
+        Lifetime::Forever | Lifetime::Until(_) => Naming::ByOperation,
+    };
+    match cx.named(naming, |cx| ask(cx, key, Op::Store(store), STORE)) {
+        Reply::Stored(_) => Ok(true),
+        reply if reply.is_failure() => Err(failure(&reply)),
+        _ => Ok(false),
     }
 }
 
@@ -92,20 +112,28 @@ fn store_and_keep_lifetime(
     cx: &mut Context<'_, '_>,
     key: &[u8],
     value: &[u8],
-) -> Result<(), Error<'static>> {
-    let decide = |found: Option<Found>| {
-        Ok(Decision::Become(Change {
-            value: Cow::Borrowed(value),
-            expiry: found.map_or(Expiry::Never, |found| found.item.expiry),
-            flags: 0,
-            delta: None,
-            answer: (),
-        }))
-    };
-    // A lifetime that is kept is not told.
-    cx.named(Naming::As(Event::Set), |cx| {
-        change(cx, key, CountAs::Store, decide)
-    })
+) -> Result<bool, Error<'static>> {
+    for _ in 0..ATTEMPTS {
+        let mut store = Store::set(value);
+        match look_surely(cx, key)? {
+            Some(item) => {
+                store.expiry = item.expiry;
+                store.condition = Condition::Cas(item.cas);
+            }
+            None => store.mode = StoreMode::Add,
+        }
+        let kind = Kind::Change(counting::Change::Store);
+        let reply = cx.named(Naming::As(Event::Set), |cx| {
+            ask(cx, key, Op::Store(store), kind)
+        });
+        match reply {
+            Reply::Stored(_) => return Ok(true),
+            reply if reply.is_failure() => return Err(failure(&reply)),
+            // Another client was faster.
+            _ => {}
+        }
+    }
+    Err(Error::BUSY)
 }
 
 /// Removes what was stored where none was, before the engine refused a pair.

@@ -242,6 +242,25 @@ pub fn count_get(cx: &Context<'_, '_>, key: &[u8], found: Option<&Found>) {
     cx.count(Kind::Get, request);
 }
 
+fn a_look<'v>() -> Op<'v> {
+    Op::Read(Read {
+        value: false,
+        bump: false,
+        idle: true,
+        ..Read::default()
+    })
+}
+
+/// Looks at an item without using it, for a command that relies on what it sees: an error if nobody can say what
+/// there is.
+pub fn look_surely(cx: &mut Context<'_, '_>, key: &[u8]) -> Result<Option<Item>, Error<'static>> {
+    match ask(cx, key, a_look(), Kind::Nothing) {
+        Reply::Found(item) => Ok(Some(item)),
+        reply if reply.is_failure() => Err(failure(&reply)),
+        _ => Ok(None),
+    }
+}
+
 /// Looks at an item without using it, for a command that is counted as a whole.
 pub fn look(cx: &mut Context<'_, '_>, key: &[u8]) -> Option<Item> {
     look_as(cx, key, Kind::Nothing)
@@ -249,13 +268,7 @@ pub fn look(cx: &mut Context<'_, '_>, key: &[u8]) -> Option<Item> {
 
 /// Looks at an item without using it.
 pub fn look_as(cx: &mut Context<'_, '_>, key: &[u8], kind: Kind) -> Option<Item> {
-    let op = Op::Read(Read {
-        value: false,
-        bump: false,
-        idle: true,
-        ..Read::default()
-    });
-    match ask(cx, key, op, kind) {
+    match ask(cx, key, a_look(), kind) {
         Reply::Found(item) => Some(item),
         _ => None,
     }
@@ -337,6 +350,10 @@ pub fn change<'v, T>(
             reply if reply.is_failure() => return Err(failure(&reply)),
             // Another client changed it, added it, or removed it.
             _ => {}
+        }
+        if cas.is_none() {
+            // Or it could not be read.
+            look_surely(cx, key)?;
         }
     }
     Err(Error::BUSY)

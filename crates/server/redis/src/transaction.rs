@@ -1,11 +1,11 @@
 //! What a connection keeps of a transaction: its requests, and the keys that its client watches.
 
 use nuthatch_commands::context::Context;
-use nuthatch_engine::Expiry;
+use nuthatch_engine::{Expiry, Item};
 use nuthatch_resp::Rest;
 
 use crate::queue::Queue;
-use crate::spot::look;
+use crate::spot::look_surely;
 
 /// The requests since MULTI.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Transaction {
 pub struct Watched {
     pub database: u8,
     pub key: Box<[u8]>,
-    seen: Option<Seen>,
+    seen: Seen,
     /// How often its database had been swapped.
     swaps: u32,
 }
@@ -33,19 +33,25 @@ pub struct Watched {
 /// The state by which a change of an item is detected. The cas changes with the value only, so the expiry is compared
 /// too.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    cas: u64,
-    expiry: Expiry,
+enum Seen {
+    Item {
+        cas: u64,
+        expiry: Expiry,
+    },
+    Nothing,
+    /// Nobody could say.
+    Unknown,
 }
 
-fn seen(cx: &mut Context<'_, '_>, key: &[u8]) -> Option<Seen> {
-    look(cx, key).map(|item| Seen {
-        cas: item.cas,
-        expiry: item.expiry,
-    })
+fn seen(cx: &mut Context<'_, '_>, key: &[u8]) -> Seen {
+    match look_surely(cx, key) {
+        Ok(Some(Item { cas, expiry, .. })) => Seen::Item { cas, expiry },
+        Ok(None) => Seen::Nothing,
+        Err(_) => Seen::Unknown,
+    }
 }
 
-fn seen_in(cx: &mut Context<'_, '_>, database: u8, key: &[u8]) -> Option<Seen> {
+fn seen_in(cx: &mut Context<'_, '_>, database: u8, key: &[u8]) -> Seen {
     let present = cx.shared.databases.namespace(database.into());
     let own = std::mem::replace(&mut cx.namespace, present);
     let seen = seen(cx, key);
@@ -66,10 +72,12 @@ impl Watched {
         }
     }
 
-    /// True if the item is not as it was, or was another one meanwhile, because its database was swapped.
+    /// True if the item is not as it was, or was another one meanwhile, because its database was swapped; or if that is unknown.
     pub fn has_changed(&self, cx: &mut Context<'_, '_>) -> bool {
+        let now = seen_in(cx, self.database, &self.key);
         cx.shared.databases.swaps(self.database.into()) != self.swaps
-            || seen_in(cx, self.database, &self.key) != self.seen
+            || now != self.seen
+            || now == Seen::Unknown
     }
 
     pub fn memory(&self) -> usize {
