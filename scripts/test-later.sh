@@ -24,6 +24,8 @@ fi
 built=$(dirname "$(dirname "$1")")
 {
     export -p
+    # Its engines' threads look for messages all the time: two at a time on two cores take three times as long.
+    case $program in */lab/check/cphash-*) echo "export RUST_TEST_THREADS=1" ;; esac
     # It reads all of the project's Rust sources, which scripts/test-once.sh takes to be in the programs.
     case $program in */lab/tidy/*) echo "export AGAIN=1" ;; esac
     printf "cd '%s'\necho '     Running %s'\nexec '%s/test-once.sh'" "$PWD" "$program" "$scripts"

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use nix::unistd::Pid;
+
 use crate::ring::{Client, retry};
 use crate::values::check;
 
@@ -41,9 +44,23 @@ pub fn another(client: &mut Client) {
     client.expect(b"mn\r\n", b"MN\r\n");
 }
 
-/// Lets a stopped child take `steps` instructions, or those until its end. Returns how many it took.
+/// Lets a stopped child take `steps` instructions, or those until its end. Returns how many it took. They take turns, so both stay on
+/// one core: to wake the other on another one takes half of the time.
 pub fn step(child: u32, steps: u64) -> u64 {
     let child = child as i32;
+    let this_thread = Pid::from_raw(0);
+    let before = sched_getaffinity(this_thread).unwrap();
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu().unwrap()).unwrap();
+    for who in [this_thread, Pid::from_raw(child)] {
+        sched_setaffinity(who, &here).unwrap();
+    }
+    let taken = step_here(child, steps);
+    sched_setaffinity(this_thread, &before).unwrap();
+    taken
+}
+
+fn step_here(child: i32, steps: u64) -> u64 {
     assert!(has_stopped(child));
     for taken in 0..steps {
         // SAFETY: the child is traced and has stopped.
