@@ -147,11 +147,15 @@ func (l *link) join() (*attempt, error) {
 
 // isInDoubt says whether an attempt may take all its time: the last one failed, or the last connection was left for a late reply.
 func (l *link) isInDoubt() bool {
-	if last := l.present.Load(); last != nil && last.wasLate.Load() {
-		l.reason = errLate
+	if l.backoff.failures > 0 {
 		return true
 	}
-	return l.backoff.failures > 0
+	last := l.present.Load()
+	if last == nil || !last.wasLate.Load() {
+		return false
+	}
+	l.reason = errLate
+	return true
 }
 
 // down is the error of a call that makes no attempt: the next one is after this time. 0: it is under way.
@@ -214,11 +218,11 @@ func (l *link) dial() (*connection, error) {
 	socket.SetDeadline(until)
 	// Nobody waits for the greeting of a client that was closed.
 	goOn := context.AfterFunc(l.life, func() { made.end(ErrClosed) })
+	defer goOn()
 	if err := l.greet(made); err != nil {
 		socket.Close()
 		return nil, err
 	}
-	goOn()
 	socket.SetDeadline(time.Time{})
 	return made, nil
 }

@@ -44,7 +44,7 @@ pub(crate) enum Step<C> {
     Use(Arc<C>),
     /// It makes one: now nobody else does, until [`Attempts::succeeded`], [`Attempts::failed`] or [`Attempts::gave_up`].
     Connect,
-    /// It has one made, beside itself.
+    /// The same, but it need not wait for that.
     ConnectAside,
     /// It waits for who makes one: until then, if not until its deadline.
     Wait(Option<Instant>),
@@ -108,10 +108,10 @@ impl<C: Ends> Attempts<C> {
     }
 
     /// The error of a call that waits for the present attempt no longer.
-    pub fn no_connection_yet(&self, site: &Site) -> Error {
-        match self.patience(&site.options) {
-            Some(_) => site.down(&self.reason, Duration::ZERO),
-            None => Error::Timeout {
+    pub fn no_connection_yet(&self, site: &Site, is_in_doubt: bool) -> Error {
+        match is_in_doubt {
+            true => site.down(&self.reason, Duration::ZERO),
+            false => Error::Timeout {
                 carried_out: CarriedOut::No,
             },
         }

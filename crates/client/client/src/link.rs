@@ -94,6 +94,7 @@ impl Link {
     pub fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
         let (site, state) = (self.site(), self.state());
         let came = Instant::now();
+        let mut has_begun = false;
         let mut attempts = state.attempts();
         loop {
             let patience_ends = match attempts.step(site) {
@@ -108,6 +109,10 @@ impl Link {
                     drop(attempts);
                     self.connect_aside()?;
                     attempts = state.attempts();
+                    // One attempt is enough for a call.
+                    if std::mem::replace(&mut has_begun, true) {
+                        return Err(attempts.no_connection_yet(site, true));
+                    }
                     continue;
                 }
                 Step::Wait(end) => end,
@@ -117,7 +122,7 @@ impl Link {
             if left.is_zero() {
                 // The servers beside it have their whole time.
                 *deadline += patience_ends.map_or(Duration::ZERO, |_| came.elapsed());
-                return Err(attempts.no_connection_yet(site));
+                return Err(attempts.no_connection_yet(site, patience_ends.is_some()));
             }
             let waited = state.changed.wait_timeout(attempts, left);
             attempts = waited.unwrap_or_else(PoisonError::into_inner).0;

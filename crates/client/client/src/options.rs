@@ -28,8 +28,8 @@ pub struct Options {
     /// The longest of these times, 10 seconds by default.
     pub retry_most: Duration,
     /// How long calls wait for a connection to a server that has failed, or whose last replies did not come, from the moment when the
-    /// attempt to make one begins: it goes on without them. None, the default, or zero: the call that comes first makes the attempt,
-    /// and all wait for it until it ends.
+    /// attempt to make one begins: a thread of its own makes it, or a task that waits for it to its end. None, the default, or zero: the
+    /// call that comes first makes the attempt, and all wait for it until it ends.
     pub retry_wait: Option<Duration>,
     /// After so many failures in a row the server's keys go to the other servers, until it answers again. 0, the default: never,
     /// because a server that returns has values that are out of date.

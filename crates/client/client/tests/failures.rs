@@ -508,9 +508,8 @@ fn fails_first() -> (JoinHandle<TcpListener>, String, Options) {
     (server, address, options)
 }
 
-/// Greets the next connection, and misses all that is asked on it.
-fn greet_and_miss(listener: &TcpListener) {
-    let (mut socket, _) = listener.accept().unwrap();
+/// Greets a connection, and misses all that is asked on it.
+fn greet_and_miss(mut socket: TcpStream) {
     socket.read_exact(&mut [0; 4]).unwrap();
     socket.write_all(b"MN\r\n").unwrap();
     thread::spawn(move || {
@@ -540,7 +539,7 @@ fn after_a_failure_nobody_waits_for_the_next_connection() {
     for _ in 0..10 {
         assert!(is_under_way(client.set("k", "v", None).unwrap_err()));
     }
-    greet_and_miss(&listener);
+    greet_and_miss(listener.accept().unwrap().0);
     running::wait_until("an answer", || client.get("k").ok());
 }
 
@@ -553,16 +552,19 @@ fn after_a_failure_no_task_waits_for_the_next_connection() {
         .build()
         .unwrap();
     let client = nuthatch_client::tasks::Client::connect_with(&address, options).unwrap();
-    // Nothing else of the runtime goes on meanwhile than what a call waits for.
-    let get = || runtime.block_on(client.get("k"));
-    assert!(get().is_err());
-    let listener = server.join().unwrap();
-    while !is_under_way(get().unwrap_err()) {}
-    for _ in 0..10 {
-        let set = runtime.block_on(client.set("k", "v", None));
-        assert!(is_under_way(set.unwrap_err()));
-    }
-    let greeted = thread::spawn(move || greet_and_miss(&listener));
-    while get().is_err() {}
-    greeted.join().unwrap();
+    runtime.block_on(async {
+        assert!(client.get("k").await.is_err());
+        let listener = server.join().unwrap();
+        let maker = tokio::spawn({
+            let client = client.clone();
+            async move { while client.get("k").await.is_err() {} }
+        });
+        let accepted = tokio::task::spawn_blocking(move || listener.accept().unwrap().0);
+        let socket = accepted.await.unwrap();
+        for _ in 0..10 {
+            assert!(is_under_way(client.set("k", "v", None).await.unwrap_err()));
+        }
+        greet_and_miss(socket);
+        maker.await.unwrap();
+    });
 }

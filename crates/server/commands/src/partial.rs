@@ -35,7 +35,7 @@ impl PartialValue {
     }
 
     /// Its bytes.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 

@@ -11,10 +11,12 @@ use nuthatch_resp::{
     ChannelCommand, Command, Element, Error, Lifetime, Many, Parsed, ServerCommand, Set, SetAnswer,
     StoreCondition, ValueCommand, element, parse,
 };
+use nuthatch_state::changes::Naming;
+use nuthatch_state::key_events::Event;
 
 use crate::phase::{Phase, State};
 use crate::reader::RequestReader;
-use crate::spot::Found;
+use crate::spot::{Found, count_refused};
 use crate::upload::{Target, Upload};
 use crate::{answered, channels, compare, dump, refusal, scripts, set, spot, values};
 
@@ -169,8 +171,13 @@ fn store(
         (SetAnswer::Old, _) | (_, StoreCondition::Compared(_)) => spot::read(cx, set.key),
         _ => None,
     };
+    let value_len = value.len();
+    let refuse = |cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase, old| {
+        count_refused(cx, set.key, value_len);
+        answer(turn, phase, set, old, false);
+    };
     let Some(when) = decided(set.when, old.as_ref()) else {
-        return answer(turn, phase, set, old, false);
+        return refuse(cx, turn, phase, old);
     };
     let looked = match (set.lifetime, &old) {
         (Lifetime::Keep, None) => match spot::look_surely(cx, set.key) {
@@ -181,10 +188,16 @@ fn store(
     };
     // What is told or kept of an item was seen: one that was not seen is not replaced.
     let tells_old = set.answer == SetAnswer::Old;
-    let when = match (tells_old || set.lifetime == Lifetime::Keep, looked, when) {
-        (true, None, StoreCondition::Always) => StoreCondition::Absent,
-        (true, None, StoreCondition::Present) => return answer(turn, phase, set, old, false),
-        (.., when) => when,
+    let relies = tells_old || set.lifetime == Lifetime::Keep;
+    let when = match (when, looked) {
+        // It came between the two looks.
+        (_, Some(_)) if tells_old && old.is_none() => {
+            return phase.writer(turn).error(&Error::BUSY);
+        }
+        (StoreCondition::Absent, Some(_)) => return refuse(cx, turn, phase, old),
+        (StoreCondition::Present, None) if relies => return refuse(cx, turn, phase, old),
+        (StoreCondition::Always, None) if relies => StoreCondition::Absent,
+        (when, _) => when,
     };
     let simple = Set {
         when,
@@ -204,10 +217,15 @@ fn store(
     if let (Some(item), StoreCondition::Always | StoreCondition::Present) = (looked, when) {
         store.condition = Condition::Cas(item.cas);
     }
-    match commit(cx, set.key, value, &store) {
+    // A lifetime that is kept is not told.
+    let naming = match set.lifetime {
+        Lifetime::Keep => Naming::As(Event::Set),
+        Lifetime::Forever | Lifetime::Until(_) => Naming::ByOperation,
+    };
+    match cx.named(naming, |cx| commit(cx, set.key, value, &store)) {
         Ok(Reply::Stored(_)) => answer(turn, phase, set, old, true),
         // Null, instead of the old value, would say that there was none.
-        Ok(Reply::NotStored) if when == set.when && (old.is_some() || !tells_old) => {
+        Ok(Reply::NotStored) if when == set.when && !tells_old => {
             answer(turn, phase, set, old, false);
         }
         Ok(_) => phase.writer(turn).error(&Error::BUSY),

@@ -145,6 +145,6 @@ fn take_back(cx: &mut Context<'_, '_>, stored: &[Pair<'_>]) {
 
 fn count_all_refused(cx: &Context<'_, '_>, pairs: &[Pair<'_>]) {
     for [key, value] in pairs {
-        count_refused(cx, key, value);
+        count_refused(cx, key, value.len());
     }
 }

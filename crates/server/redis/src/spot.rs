@@ -381,7 +381,7 @@ pub fn take_if(
 }
 
 /// Counts a store that its condition refused, as an add of a key that is there.
-pub fn count_refused(cx: &Context<'_, '_>, key: &[u8], value: &[u8]) {
-    let request = counting::Request::replied(key, value.len(), &Reply::NotStored);
+pub fn count_refused(cx: &Context<'_, '_>, key: &[u8], value_len: usize) {
+    let request = counting::Request::replied(key, value_len, &Reply::NotStored);
     cx.count(STORE, request);
 }

@@ -170,7 +170,7 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
     };
     let outcome = cx.named(naming, |cx| change(cx, set.key, CountAs::Store, decide));
     if let Ok((false, _)) = outcome {
-        count_refused(cx, set.key, set.value);
+        count_refused(cx, set.key, set.value.len());
     }
     outcome
 }

@@ -266,9 +266,10 @@ fn number(digits: &[u8], item: Item) -> Reply {
 pub fn failed(op: &Op<'_>, error: &Error) -> Result<Reply, Reply> {
     let is_read = matches!(op, Op::Get)
         || matches!(op, Op::Read(read) if read.value && read.vivify.is_none());
+    let is_look = matches!(op, Op::Read(read) if read.touch.is_none() && read.vivify.is_none());
     Ok(match error {
         // No item has such a key.
-        Error::Key { .. } if is_read => Reply::Miss,
+        Error::Key { .. } if is_read || is_look => Reply::Miss,
         Error::Key { .. } | Error::Value { .. } => Reply::TooLarge,
         Error::NotANumber => Reply::NotNumeric,
         Error::Refused(words) if words.contains("too large") => Reply::TooLarge,

@@ -2,11 +2,11 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
-use tokio::task::{spawn_blocking, yield_now};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
 use super::connection::{Connection, Ticket};
@@ -25,12 +25,12 @@ use crate::wire::{Reply, Request};
 pub(crate) type Link = Way<Connection, Notify>;
 
 /// Somebody connects. If the task is dropped meanwhile, somebody else may.
-struct Connecting {
-    state: Arc<State<Connection, Notify>>,
+struct Connecting<'a> {
+    state: &'a State<Connection, Notify>,
     is_through: bool,
 }
 
-impl Drop for Connecting {
+impl Drop for Connecting<'_> {
     fn drop(&mut self) {
         if !self.is_through {
             self.state.attempts().gave_up();
@@ -93,8 +93,6 @@ impl Link {
     /// The present connection, or a new one.
     pub async fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
         let (site, state) = (self.site(), self.state());
-        let came = Instant::now();
-        let mut has_yielded = false;
         loop {
             let mut changed = std::pin::pin!(state.changed.notified());
             // From here on no change is missed.
@@ -106,40 +104,20 @@ impl Link {
                     return Ok(connection);
                 }
                 Step::Fail(error) => return Err(error),
-                Step::Connect => break,
-                Step::ConnectAside => {
-                    let (site, connecting) = (site.clone(), self.connecting());
-                    // Who waits, or comes later, sees what came of it.
-                    tokio::spawn(async move { drop(connecting.attempt(&site).await) });
-                    continue;
-                }
+                // A task of its own would belong to a runtime that may not go on, and to wait for this one holds up no thread.
+                Step::Connect | Step::ConnectAside => break,
                 Step::Wait(end) => end,
             };
             let end = patience_ends.map_or(*deadline, |end| end.min(*deadline));
-            if timeout_at(end.into(), changed).await.is_ok() {
-                continue;
+            if timeout_at(end.into(), changed).await.is_err() {
+                let attempts = state.attempts();
+                return Err(attempts.no_connection_yet(site, patience_ends.is_some()));
             }
-            if has_yielded {
-                // The servers beside it have their whole time.
-                *deadline += patience_ends.map_or(Duration::ZERO, |_| came.elapsed());
-                return Err(state.attempts().no_connection_yet(site));
-            }
-            // The attempt may be a task of this thread, and this one the only call.
-            yield_now().await;
-            has_yielded = true;
         }
         let began = Instant::now();
-        let outcome = self.connecting().attempt(site).await;
+        let outcome = attempt(site, state).await;
         *deadline += began.elapsed();
         outcome
-    }
-
-    /// The caller was told to connect.
-    fn connecting(&self) -> Connecting {
-        Connecting {
-            state: self.shared_state(),
-            is_through: false,
-        }
     }
 
     /// If the server's memory was not to be had when the connection was made, asks for it again now and then.
@@ -153,13 +131,16 @@ impl Link {
     }
 }
 
-impl Connecting {
-    async fn attempt(mut self, site: &Site) -> Result<Arc<Connection>, Error> {
-        let connected = timeout_at(site.connect_deadline().into(), connect(site)).await;
-        let connected = connected.unwrap_or_else(|_| Err("no connection in time".to_owned()));
-        self.is_through = true;
-        self.state.conclude(site, connected)
-    }
+/// Tries to connect. The caller has been told to.
+async fn attempt(site: &Site, state: &State<Connection, Notify>) -> Result<Arc<Connection>, Error> {
+    let mut connecting = Connecting {
+        state,
+        is_through: false,
+    };
+    let connected = timeout_at(site.connect_deadline().into(), connect(site)).await;
+    let connected = connected.unwrap_or_else(|_| Err("no connection in time".to_owned()));
+    connecting.is_through = true;
+    state.conclude(site, connected)
 }
 
 /// The server's memory, if it gives that to this process.
