@@ -435,7 +435,7 @@ impl<'a> Context<'_, 'a> {
         store: &Store<'_>,
         counted: impl Into<Counted>,
     ) -> Reply {
-        let value_len = value.len();
+        let value_len = value.value_len();
         let lock = self.worker.lock.take();
         let lookup = (self.shared.telemetry.watchers.wanted().has(Kind::Fetches))
             .then(|| look_up(self.handle, self.now, self.key(key)));

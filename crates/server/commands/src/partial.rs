@@ -35,7 +35,7 @@ impl PartialValue {
     }
 
     /// Its bytes.
-    pub fn len(&self) -> usize {
+    pub fn value_len(&self) -> usize {
         self.len
     }
 

@@ -4,7 +4,7 @@
 use nuthatch_commands::context::Context;
 use nuthatch_commands::turn::Turn;
 use nuthatch_resp::Error;
-use nuthatch_state::isolation::STEP;
+use nuthatch_state::isolation::{Isolation, STEP};
 
 /// True if another worker's script runs for long. Until then its caller waits here.
 #[inline]
@@ -27,14 +27,28 @@ pub fn check(cx: &Context<'_, '_>) -> Result<(), Error<'static>> {
     }
 }
 
+/// Waits until this worker has the engine to itself, unless it has that already. Errors: another worker's script runs for long,
+/// which may have begun since somebody looked.
+pub fn isolate<'w>(cx: &Context<'w, '_>) -> Result<Option<Isolation<'w>>, Error<'static>> {
+    let (workers, own) = (&cx.shared.workers, &cx.worker.lock);
+    if !cx.shared.config.lua {
+        return Ok(Isolation::wait_if_shared(workers, own));
+    }
+    Isolation::wait_unless(workers, own, || cx.shared.is_busy()).ok_or(Error::SCRIPT_BUSY)
+}
+
 /// Ends the turn of a request that has begun, if another worker's script runs for long. True if it has.
 #[inline]
 pub fn puts_off(cx: &Context<'_, '_>, turn: &mut Turn) -> bool {
     let waits = is_script_in_the_way(cx);
     if waits {
-        // The turn comes again at once.
-        std::thread::sleep(STEP);
-        turn.commands_left = 0;
+        put_off(turn);
     }
     waits
+}
+
+/// Ends the turn, which comes again at once.
+pub fn put_off(turn: &mut Turn) {
+    std::thread::sleep(STEP);
+    turn.commands_left = 0;
 }

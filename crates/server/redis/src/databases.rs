@@ -6,7 +6,6 @@ use nuthatch_commands::work::Work;
 use nuthatch_resp::{DatabaseCommand, Error};
 use nuthatch_settings::administration::Action;
 use nuthatch_state::databases::Emptied;
-use nuthatch_state::isolation::Isolation;
 
 use crate::busy;
 use crate::phase::Phase;
@@ -45,8 +44,7 @@ fn swap(cx: &mut Context<'_, '_>, one: i64, other: i64) -> Result<(), Error<'sta
     if one == other {
         return Ok(());
     }
-    busy::check(cx)?;
-    let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
+    let _isolation = busy::isolate(cx)?;
     cx.shared.databases.swap(one, other);
     let told = cx.shared.note_flush();
     cx.work.add(Work::of_places(told));
@@ -81,8 +79,7 @@ fn flush(cx: &mut Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
     if cx.shared.databases.is_unused(database.into()) {
         return Ok(());
     }
-    busy::check(cx)?;
-    let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
+    let _isolation = busy::isolate(cx)?;
     match cx.shared.databases.empty(database.into()) {
         Emptied::Done => {
             let told = cx.shared.note_flush();

@@ -15,8 +15,8 @@ use nuthatch_engine::AnyValue;
 use nuthatch_lua::{Allowance, Answer, Failure, Host, Interpreter, Limits, Source, Value};
 use nuthatch_resp::{Error, Eval, Version, Writer, in_script};
 use nuthatch_script::Name;
-use nuthatch_state::isolation::Isolation;
 
+use crate::busy;
 use crate::lua_call::LuaCall;
 use crate::named::Named;
 use crate::phase::{Phase, State};
@@ -124,7 +124,13 @@ pub fn run(
     let mut lua = interpreter(cx)?;
     let words: Vec<&[u8]> = call.words.iter().map(Vec::as_slice).collect();
     let (keys, arguments) = words.split_at(call.keys);
-    let isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
+    let isolation = match busy::isolate(cx) {
+        Ok(isolation) => isolation,
+        Err(error) => {
+            LUA.set(Some(lua));
+            return Err(error);
+        }
+    };
     let running = cx.shared.scripting.running.begin();
     let mut server = Server {
         read_only: call.read_only,

@@ -171,7 +171,7 @@ fn store(
         (SetAnswer::Old, _) | (_, StoreCondition::Compared(_)) => spot::read(cx, set.key),
         _ => None,
     };
-    let value_len = value.len();
+    let value_len = value.value_len();
     let refuse = |cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase, old| {
         count_refused(cx, set.key, value_len);
         answer(turn, phase, set, old, false);

@@ -9,9 +9,9 @@ use nuthatch_commands::work::Work;
 use nuthatch_engine::{Condition, Expiry, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_resp::{Error, Lifetime, SetAll, StoreCondition};
 use nuthatch_state::changes::Naming;
-use nuthatch_state::isolation::Isolation;
 use nuthatch_state::key_events::Event;
 
+use crate::busy;
 use crate::spot::{ATTEMPTS, ask, count_refused, look_surely};
 
 /// A key and its value.
@@ -29,9 +29,7 @@ pub fn set(cx: &mut Context<'_, '_>, set: &SetAll<'_>) -> Result<bool, Error<'st
     cx.work.add(Work::of_commands(2 * pairs.len()));
     let pairs = last_of_each(pairs);
     let _isolation = match set.when {
-        StoreCondition::Absent | StoreCondition::Present => {
-            Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock)
-        }
+        StoreCondition::Absent | StoreCondition::Present => busy::isolate(cx)?,
         StoreCondition::Always | StoreCondition::Compared(_) => None,
     };
     if !may_store(cx, set.when, &pairs)? {

@@ -14,7 +14,6 @@ use nuthatch_engine::{AnyValue, Op, Read};
 use nuthatch_lua::Allowance;
 use nuthatch_resp::{Error, writes};
 use nuthatch_state::buffers::AWAITED_MAX;
-use nuthatch_state::isolation::Isolation;
 
 use crate::phase::{Phase, State};
 use crate::reader::RequestReader;
@@ -275,11 +274,14 @@ const BATCH: usize = 64;
 /// check of these keys and the writes. So the engine executes nothing for other clients meanwhile.
 #[cold]
 fn exec(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow {
+    let Ok(_isolation) = busy::isolate(cx) else {
+        busy::put_off(turn);
+        return Flow::Next;
+    };
     let State::Exec(exec) = std::mem::take(&mut phase.state) else {
         return Flow::Next;
     };
     let Exec { requests, watched } = *exec;
-    let _isolation = Isolation::wait(&cx.shared.workers, &cx.worker.lock);
     let changed = watched.iter().any(|watched| watched.has_changed(cx));
     cx.charge(turn);
     if changed {

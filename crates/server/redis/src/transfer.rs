@@ -13,9 +13,9 @@ use nuthatch_engine::{Condition, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_resp::{Copying, Error};
 use nuthatch_settings::config::Config;
 use nuthatch_state::changes::Naming;
-use nuthatch_state::isolation::Isolation;
 use nuthatch_state::key_events::Event;
 
+use crate::busy;
 use crate::edit::{CUT_ATTEMPTS, LONG, STEP};
 use crate::spot::{ATTEMPTS, Content, Found, ask, find, look};
 
@@ -223,7 +223,7 @@ impl Transfer {
         found: &Found,
         long: Option<PartialValue>,
     ) -> Result<Option<Carried>, Error<'static>> {
-        let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
+        let _isolation = busy::isolate(cx)?;
         cx.namespace = namespaces[0];
         let is_still = |item: &Item| (item.cas, item.expiry) == (found.item.cas, found.item.expiry);
         if self.namespaces(cx) != namespaces || !look(cx, &self.key).as_ref().is_some_and(is_still)

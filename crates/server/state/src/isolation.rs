@@ -96,13 +96,23 @@ impl WorkerLock {
 
     /// The lock, behind those who wait for it.
     fn lock_behind_others(&self) -> MutexGuard<'_, ()> {
+        self.let_others_go_first();
+        self.lock()
+    }
+
+    fn let_others_go_first(&self) {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             let begin = Instant::now();
             while self.waiting.load(Ordering::Relaxed) > 0 && begin.elapsed() < COURTESY {
                 std::thread::yield_now();
             }
         }
-        self.lock()
+    }
+
+    /// The same as `lock_behind_others`, unless `gives_up` says that the wait is too long.
+    fn lock_behind_others_unless(&self, gives_up: impl Fn() -> bool) -> Option<MutexGuard<'_, ()>> {
+        self.let_others_go_first();
+        self.mutex.try_lock().or_else(|| self.wait_unless(gives_up))
     }
 }
 
@@ -133,7 +143,10 @@ impl<'s> Isolation<'s> {
     pub fn wait(workers: &'s [Arc<SharedWorker>], own: &'s WorkerLock) -> Self {
         let locks = workers.iter();
         let locks = locks.map(|worker| worker.lock.lock_behind_others());
-        let locks = locks.collect();
+        Self::with(locks.collect(), own)
+    }
+
+    fn with(locks: Vec<MutexGuard<'s, ()>>, own: &'s WorkerLock) -> Self {
         own.all.store(true, Ordering::Relaxed);
         Self { own, _locks: locks }
     }
@@ -142,6 +155,21 @@ impl<'s> Isolation<'s> {
     pub fn wait_if_shared(workers: &'s [Arc<SharedWorker>], own: &'s WorkerLock) -> Option<Self> {
         let is_shared = !own.all.load(Ordering::Relaxed);
         is_shared.then(|| Self::wait(workers, own))
+    }
+
+    /// The same as `wait_if_shared`, unless `gives_up` says, asked each millisecond, that the wait is too long.
+    pub fn wait_unless(
+        workers: &'s [Arc<SharedWorker>],
+        own: &'s WorkerLock,
+        gives_up: impl Fn() -> bool,
+    ) -> Option<Option<Self>> {
+        if own.all.load(Ordering::Relaxed) {
+            return Some(None);
+        }
+        let locks = workers.iter();
+        let locks = locks.map(|worker| worker.lock.lock_behind_others_unless(&gives_up));
+        let locks: Option<Vec<_>> = locks.collect();
+        locks.map(|locks| Some(Self::with(locks, own)))
     }
 }
 

@@ -369,6 +369,19 @@ fn others_hear_that_a_script_runs_and_stop_it() {
     );
 }
 
+/// True if memcached's get was refused because a script runs; false if it was answered.
+fn is_refused(client: &mut Client) -> bool {
+    let first = client.line();
+    let is_refused = first == "SERVER_ERROR busy running a script";
+    if is_refused {
+        client.expect_end();
+    } else {
+        assert_eq!(first, "VALUE k 0 1");
+        assert_eq!(client.lines_until("END"), ["v"]);
+    }
+    is_refused
+}
+
 /// memcached's protocols have no answer like BUSY. A worker that slept until the script ends would not hear SCRIPT KILL.
 #[test]
 fn memcacheds_clients_do_not_keep_a_script_from_being_stopped() {
@@ -385,13 +398,22 @@ fn memcacheds_clients_do_not_keep_a_script_from_being_stopped() {
     let mut killers: Vec<Client> = (0..8).map(|_| server.redis_client()).collect();
     let mut runner = server.redis_client();
     runner.send(eval("while true do redis.call('GET', 'k') end", "1 k"));
-    pause();
-    // These wait at first, until the script has run for long.
-    for client in &mut others {
-        client.send("get k\r\n");
-    }
-    while !others.iter().any(Client::has_input) {
+    // These are answered until the script begins. Then they wait at first, until it has run for long.
+    let mut asked = vec![false; others.len()];
+    let mut refused = 0;
+    while refused == 0 {
+        for (client, asked) in others.iter_mut().zip(&mut asked) {
+            if !std::mem::replace(asked, true) {
+                client.send("get k\r\n");
+            }
+        }
         pause();
+        for (client, asked) in others.iter_mut().zip(&mut asked) {
+            if client.has_input() {
+                refused += u32::from(is_refused(client));
+                *asked = false;
+            }
+        }
     }
     for killer in &mut killers {
         killer.send(line("SCRIPT KILL"));
@@ -401,21 +423,11 @@ fn memcacheds_clients_do_not_keep_a_script_from_being_stopped() {
             .line()
             .starts_with("-ERR Error running script: Script killed by user")
     );
-    let mut refused = 0;
-    for client in &mut others {
-        match &*client.line() {
-            "SERVER_ERROR busy running a script" => {
-                client.expect_end();
-                refused += 1;
-            }
-            first => {
-                // Its worker ran the script.
-                assert_eq!(first, "VALUE k 0 1");
-                assert_eq!(client.lines_until("END"), ["v"]);
-            }
+    for (client, asked) in others.iter_mut().zip(asked) {
+        if asked {
+            is_refused(client);
         }
     }
-    assert!(refused > 0);
     ask(&mut runner, &line("GET k"), b"$1\r\nv\r\n");
 }
 
