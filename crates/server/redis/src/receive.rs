@@ -11,8 +11,6 @@ use nuthatch_resp::{
     ChannelCommand, Command, Element, Error, Lifetime, Many, Parsed, ServerCommand, Set, SetAnswer,
     StoreCondition, ValueCommand, element, parse,
 };
-use nuthatch_state::changes::Naming;
-use nuthatch_state::key_events::Event;
 
 use crate::phase::{Phase, State};
 use crate::reader::RequestReader;
@@ -217,12 +215,9 @@ fn store(
     if let (Some(item), StoreCondition::Always | StoreCondition::Present) = (looked, when) {
         store.condition = Condition::Cas(item.cas);
     }
-    // A lifetime that is kept is not told.
-    let naming = match set.lifetime {
-        Lifetime::Keep => Naming::As(Event::Set),
-        Lifetime::Forever | Lifetime::Until(_) => Naming::ByOperation,
-    };
-    match cx.named(naming, |cx| commit(cx, set.key, value, &store)) {
+    match cx.named(set::naming(set.lifetime), |cx| {
+        commit(cx, set.key, value, &store)
+    }) {
         Ok(Reply::Stored(_)) => answer(turn, phase, set, old, true),
         // Null, instead of the old value, would say that there was none.
         Ok(Reply::NotStored) if when == set.when && !tells_old => {

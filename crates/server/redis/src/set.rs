@@ -4,6 +4,8 @@ use nuthatch_commands::answers::resp::Verb;
 use nuthatch_commands::context::Context;
 use nuthatch_engine::{Store, StoreMode};
 use nuthatch_resp::{Lifetime, Set, SetAnswer, StoreCondition};
+use nuthatch_state::changes::Naming;
+use nuthatch_state::key_events::Event;
 
 /// The engine's operation for a SET, if one request is enough.
 #[inline]
@@ -28,4 +30,12 @@ pub fn store<'a>(cx: &Context<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Verb
         SetAnswer::Old => return None,
     };
     Some((store, verb))
+}
+
+/// The event that a SET is: a lifetime that is kept is not told.
+pub fn naming(lifetime: Lifetime) -> Naming {
+    match lifetime {
+        Lifetime::Keep => Naming::As(Event::Set),
+        Lifetime::Forever | Lifetime::Until(_) => Naming::ByOperation,
+    }
 }

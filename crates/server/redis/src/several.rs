@@ -94,12 +94,7 @@ fn store(
     if set.when == StoreCondition::Absent {
         store.mode = StoreMode::Add;
     }
-    // A lifetime that is kept is not told.
-    let naming = match set.lifetime {
-        Lifetime::Keep => Naming::As(Event::Set),
-        Lifetime::Forever | Lifetime::Until(_) => Naming::ByOperation,
-    };
-    match cx.named(naming, |cx| ask(cx, key, Op::Store(store), STORE)) {
+    match ask(cx, key, Op::Store(store), STORE) {
         Reply::Stored(_) => Ok(true),
         reply if reply.is_failure() => Err(failure(&reply)),
         _ => Ok(false),

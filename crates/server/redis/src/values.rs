@@ -21,7 +21,7 @@ use crate::spot::{
     Change, Content, CountAs, Decision, Found, change, count_get, count_refused, look, look_as,
     read, take_if,
 };
-use crate::{compare, keyed, scripts};
+use crate::{compare, keyed, scripts, set};
 
 /// Redis' longest string.
 const STRING_LEN_MAX: u64 = 512 << 20;
@@ -138,11 +138,6 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
         Lifetime::Until(moment) => cx.expiry_at(moment),
         Lifetime::Forever | Lifetime::Keep => Expiry::Never,
     };
-    // A lifetime that is kept is not told.
-    let naming = match set.lifetime {
-        Lifetime::Keep => Naming::As(Event::Set),
-        Lifetime::Forever | Lifetime::Until(_) => Naming::ByOperation,
-    };
     let decide = |found: Option<Found>| {
         let stays = match set.when {
             StoreCondition::Always => false,
@@ -168,7 +163,9 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
             }),
         })
     };
-    let outcome = cx.named(naming, |cx| change(cx, set.key, CountAs::Store, decide));
+    let outcome = cx.named(set::naming(set.lifetime), |cx| {
+        change(cx, set.key, CountAs::Store, decide)
+    });
     if let Ok((false, _)) = outcome {
         count_refused(cx, set.key, set.value.len());
     }

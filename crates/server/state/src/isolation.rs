@@ -140,7 +140,7 @@ pub struct Isolation<'s> {
 
 impl<'s> Isolation<'s> {
     /// Waits for requests that are being executed. Only the worker of `own` calls this, without holding `own`.
-    pub fn wait(workers: &'s [Arc<SharedWorker>], own: &'s WorkerLock) -> Self {
+    fn wait(workers: &'s [Arc<SharedWorker>], own: &'s WorkerLock) -> Self {
         let locks = workers.iter();
         let locks = locks.map(|worker| worker.lock.lock_behind_others());
         Self::with(locks.collect(), own)

@@ -92,12 +92,12 @@ impl Link {
 
     /// The present connection, or a new one.
     pub async fn connection(&self, deadline: &mut Instant) -> Result<Arc<Connection>, Error> {
-        let (site, state) = (self.site(), self.state());
+        let state = self.state();
         loop {
             let mut changed = std::pin::pin!(state.changed.notified());
             // From here on no change is missed.
             changed.as_mut().enable();
-            let step = state.attempts().step(site);
+            let step = state.attempts().step(self.site());
             let patience_ends = match step {
                 Step::Use(connection) => {
                     self.look_for_memory(&connection).await;
@@ -111,90 +111,86 @@ impl Link {
             let end = patience_ends.map_or(*deadline, |end| end.min(*deadline));
             if timeout_at(end.into(), changed).await.is_err() {
                 let attempts = state.attempts();
-                return Err(attempts.no_connection_yet(site, patience_ends.is_some()));
+                return Err(attempts.no_connection_yet(self.site(), patience_ends.is_some()));
             }
         }
+        let mut connecting = Connecting {
+            state,
+            is_through: false,
+        };
         let began = Instant::now();
-        let outcome = attempt(site, state).await;
+        let connected = timeout_at(self.site().connect_deadline().into(), self.connect()).await;
         *deadline += began.elapsed();
-        outcome
+        let connected = connected.unwrap_or_else(|_| Err("no connection in time".to_owned()));
+        connecting.is_through = true;
+        state.conclude(self.site(), connected)
     }
 
     /// If the server's memory was not to be had when the connection was made, asks for it again now and then.
     async fn look_for_memory(&self, connection: &Arc<Connection>) {
         // Without it the connection serves as well.
         if self.wants_memory()
-            && let Some(view) = view(self.site()).await
+            && let Some(view) = self.view().await
         {
             self.found_memory(connection, view);
         }
     }
-}
 
-/// Tries to connect. The caller has been told to.
-async fn attempt(site: &Site, state: &State<Connection, Notify>) -> Result<Arc<Connection>, Error> {
-    let mut connecting = Connecting {
-        state,
-        is_through: false,
-    };
-    let connected = timeout_at(site.connect_deadline().into(), connect(site)).await;
-    let connected = connected.unwrap_or_else(|_| Err("no connection in time".to_owned()));
-    connecting.is_through = true;
-    state.conclude(site, connected)
-}
-
-/// The server's memory, if it gives that to this process.
-async fn view(site: &Site) -> Option<Arc<View>> {
-    let path = site.endpoint.shared()?.to_owned();
-    let patience = site.options.connect_timeout;
-    let view = spawn_blocking(move || View::connect(&path, patience)).await;
-    view.ok()?.ok().map(Arc::new)
-}
-
-/// A connection, and the memory if there is one.
-async fn connect(site: &Site) -> Result<Connected<Connection>, String> {
-    let Some(path) = site.endpoint.shared() else {
-        return Ok((connect_to(site, &site.endpoint).await?, None));
-    };
-    let (path, patience) = (path.to_owned(), site.options.connect_timeout);
-    let made = spawn_blocking(move || View::connect_with_ring(&path, patience)).await;
-    let made = made.unwrap_or_else(|error| Err(error.to_string()));
-    match (made, &site.or) {
-        (Ok((view, ring)), _) => {
-            let ring = TaskRing::new(ring).map_err(said)?;
-            let connection = greet(site, Socket::TaskRing(ring)).await?;
-            Ok((connection, Some(Arc::new(view))))
-        }
-        // Memory last: that of an earlier server than the connection's would not show what is stored through that.
-        (Err(_), Some(or)) => Ok((connect_to(site, or).await?, view(site).await)),
-        (Err(refusal), None) => Err(refusal),
+    /// The server's memory, if it gives that to this process.
+    async fn view(&self) -> Option<Arc<View>> {
+        let path = self.site().endpoint.shared()?.to_owned();
+        let patience = self.site().options.connect_timeout;
+        let view = spawn_blocking(move || View::connect(&path, patience)).await;
+        view.ok()?.ok().map(Arc::new)
     }
-}
 
-async fn connect_to(site: &Site, endpoint: &Endpoint) -> Result<Arc<Connection>, String> {
-    let socket = match endpoint {
-        Endpoint::Tcp { host, port } => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await;
-            stream.map(Socket::TaskTcp)
-        }
-        Endpoint::Unix(path) => UnixStream::connect(path).await.map(Socket::TaskUnix),
-        // It comes with the server's memory.
-        Endpoint::Shared(_) => Err(ErrorKind::Unsupported.into()),
-    };
-    greet(site, socket.map_err(said)?).await
-}
-
-/// A connection by this socket, on which the server has answered.
-async fn greet(site: &Site, socket: Socket) -> Result<Arc<Connection>, String> {
-    let deadline = site.connect_deadline();
-    let connection = Connection::new(site.transport(socket)?, site.options.clone());
-    for greeting in site.greetings() {
-        let requests = std::slice::from_ref(&greeting);
-        let replies = match connection.start(requests, deadline).await {
-            Ok(ticket) => ticket.finish(deadline).await,
-            Err(error) => Err(error),
+    /// A connection, and the memory if there is one.
+    async fn connect(&self) -> Result<Connected<Connection>, String> {
+        let site = self.site();
+        let Some(path) = site.endpoint.shared() else {
+            return Ok((self.connect_to(&site.endpoint).await?, None));
         };
-        Site::welcome(&greeting, replies)?;
+        let (path, patience) = (path.to_owned(), site.options.connect_timeout);
+        let made = spawn_blocking(move || View::connect_with_ring(&path, patience)).await;
+        let made = made.unwrap_or_else(|error| Err(error.to_string()));
+        match (made, &site.or) {
+            (Ok((view, ring)), _) => {
+                let ring = TaskRing::new(ring).map_err(said)?;
+                let connection = self.greet(Socket::TaskRing(ring)).await?;
+                Ok((connection, Some(Arc::new(view))))
+            }
+            // Memory last: that of an earlier server than the connection's would not show what is stored through that.
+            (Err(_), Some(or)) => Ok((self.connect_to(or).await?, self.view().await)),
+            (Err(refusal), None) => Err(refusal),
+        }
     }
-    Ok(Arc::new(connection))
+
+    async fn connect_to(&self, endpoint: &Endpoint) -> Result<Arc<Connection>, String> {
+        let socket = match endpoint {
+            Endpoint::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await;
+                stream.map(Socket::TaskTcp)
+            }
+            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Socket::TaskUnix),
+            // It comes with the server's memory.
+            Endpoint::Shared(_) => Err(ErrorKind::Unsupported.into()),
+        };
+        self.greet(socket.map_err(said)?).await
+    }
+
+    /// A connection by this socket, on which the server has answered.
+    async fn greet(&self, socket: Socket) -> Result<Arc<Connection>, String> {
+        let site = self.site();
+        let deadline = site.connect_deadline();
+        let connection = Connection::new(site.transport(socket)?, site.options.clone());
+        for greeting in site.greetings() {
+            let requests = std::slice::from_ref(&greeting);
+            let replies = match connection.start(requests, deadline).await {
+                Ok(ticket) => ticket.finish(deadline).await,
+                Err(error) => Err(error),
+            };
+            Site::welcome(&greeting, replies)?;
+        }
+        Ok(Arc::new(connection))
+    }
 }
