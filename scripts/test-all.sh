@@ -69,16 +69,19 @@ tally() {
     [ "$status" = 0 ] || failures="$failures $name"
 }
 
-# why NAME: the tests that failed, or the last lines of a check that names none. Short: it is the end of a log of which
-# often only the end is kept.
+# why NAME: the tests that failed and what they said last, or the last lines of a check that names none. Short: it is the end
+# of a log of which often only the end is kept. The names come first, and of what was said the end: a test of what panics has
+# said more before.
 why() {
     plain=$logs/$1.plain
     sed 's/\x1b\[[0-9;]*m//g' $logs/$1.log >$plain
     {
-        grep -E -A 2 "^thread '.*panicked at" $plain | grep -v '^note: ' || :
-        grep -E '^(test .* FAILED|FAILED |ERROR |error(\[E[0-9]+\])?: |cluster: .*: failed|.*has not ended after )' $plain ||
-            grep -v '^counts: ' $plain | tail -n 3
-    } | head -n 8 | cut -c 1-160 | sed "s/^/$1: /"
+        grep -E '^(test .* FAILED|FAILED |ERROR |error(\[E[0-9]+\])?: |cluster: .*: failed|.*has not ended after )' $plain |
+            head -n 8
+        grep -E -A 2 "^thread '.*panicked at" $plain | grep -v -e '^note: ' -e '^stack backtrace' -e '^--' | tail -n 6
+    } >$plain.why
+    [ -s $plain.why ] || grep -v '^counts: ' $plain | tail -n 3 >$plain.why
+    cut -c 1-160 $plain.why | sed "s/^/$1: /"
 }
 
 # check NAME COMMAND...: runs it and shows what it prints.
