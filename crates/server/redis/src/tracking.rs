@@ -9,7 +9,6 @@ use nuthatch_commands::turn::{Flow, Turn};
 use nuthatch_commands::work::Work;
 use nuthatch_resp::{Error, Tracking};
 use nuthatch_state::changes;
-use nuthatch_state::isolation::Isolation;
 use nuthatch_state::worker::{Errand, What};
 
 use crate::answered::status;
@@ -131,7 +130,8 @@ fn begin_tracking(
     options: Options,
     prefixes: Vec<Box<[u8]>>,
 ) -> Result<(), Error<'static>> {
-    busy::check(cx)?;
+    // Who executes requests looks behind its lock whether somebody tracks: who does so from here on knows of this client.
+    let isolation = busy::isolate(cx)?;
     let number = cx.shared.number_of(cx.info);
     let mail = delivery::mail(cx, turn, phase);
     let mailbox = Arc::clone(&mail.mailbox);
@@ -155,12 +155,9 @@ fn begin_tracking(
         announced: false,
         announces: false,
     });
-    // Requests that are being executed, and steps behind the scenes, may not know that somebody tracks: they are over before
-    // this client's next read. Another client that tracks already may be waiting for them, too.
-    drop(Isolation::wait_if_shared(
-        &cx.shared.workers,
-        &cx.worker.lock,
-    ));
+    drop(isolation);
+    // Steps behind the scenes may not know that somebody tracks: they are over before this client's next read. Another client
+    // that tracks already may be waiting for them, too.
     drop(cx.shared.pause.step_behind_the_scenes());
     Ok(())
 }
