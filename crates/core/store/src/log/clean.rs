@@ -198,7 +198,8 @@ impl<E: Relocate> MakeRoom<E> for Log {
         Some((address, run))
     }
 
-    /// A record. Cleans pages if there is no room, and, if pages are short, in proportion to its length.
+    /// A record. Cleans pages if there is no room, and, if pages are short, in proportion to its length. It goes to the new
+    /// items if a cleaning needs the room among those that are kept.
     #[inline]
     fn obtain(
         engine: &E,
@@ -213,6 +214,10 @@ impl<E: Relocate> MakeRoom<E> for Log {
             false => Purpose::Sparing,
         };
         let log = engine.store().log();
+        let to = match to {
+            Stream::Kept if engine.evicts() && !log.leaves_room_to_move(bytes) => Stream::New,
+            _ => to,
+        };
         let appended = match log.append(engine.store(), to, bytes, whole, purpose) {
             Ok(appended) => appended,
             Err(Full) => Cleaner::new(engine, local, now).append(to, bytes, whole, purpose)?,
@@ -416,6 +421,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         let more = self.may_clean(cleaning) && self.clean_page(cleaning, budget);
         let looked = cleaning.at - from;
         cleaning.kept += std::mem::take(&mut self.kept);
+        self.log.pace.note_moving(more.then_some(cleaning.page));
         if more {
             return Step::Looked(looked);
         }
@@ -709,8 +715,8 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         let evicts = self.engine.evicts();
         let moved = Purpose::Moved { from, evicts };
         let append = |stream| self.log.append(store, stream, bytes, whole, moved);
-        // New items that were missed go to the stream of kept items: they may have taken the room of records that a
-        // cleaning under way still meets there. It is better to move such a record to the other queue than to lose it.
+        // Another cleaning, or a new item that was missed, may have taken the room of records that a cleaning under way still
+        // meets there. It is better to move such a record to the other queue than to lose it.
         let other = match stream {
             Stream::Kept => Stream::New,
             Stream::New | Stream::Arriving => Stream::Kept,

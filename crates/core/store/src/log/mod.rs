@@ -360,6 +360,17 @@ impl Log {
         self.free.load(Ordering::Relaxed) < RESERVE + FREE_MIN
     }
 
+    /// True if a new item's record of so many bytes among those that are kept leaves room for those that a cleaning under way
+    /// may still move: it can take another page, or what is left of the last one is enough for both. A record that has to stay
+    /// and finds no room is lost, and its item with it. (A hint: of several cleanings, that of the last step.)
+    #[inline]
+    pub fn leaves_room_to_move(&self, bytes: usize) -> bool {
+        self.free.load(Ordering::Relaxed) >= RESERVE
+            || self.pace.moving().is_none_or(|page| {
+                self.pace.kept_room() >= record_words(bytes) + self.pages.held(page).words()
+            })
+    }
+
     /// True if less than half of the words in the pages are in use, and there are more than a few pages.
     #[inline]
     pub fn is_gappy(&self) -> bool {

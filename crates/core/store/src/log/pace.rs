@@ -61,6 +61,8 @@ pub(super) struct Pace {
     new_room: AtomicUsize,
     /// Cleanings that have begun and not ended, of all threads.
     under_way: AtomicUsize,
+    /// 1 more than the page whose cleaning goes on, as of the last step. 0: none.
+    moving: AtomicUsize,
     /// Words that were appended by threads that found all cleanings under way in other threads: the next step cleans for
     /// them, too.
     missed: AtomicUsize,
@@ -113,6 +115,23 @@ impl Pace {
         self.new_room.load(Ordering::Relaxed)
     }
 
+    /// A step of a cleaning has ended, which goes on in this page.
+    pub(super) fn note_moving(&self, page: Option<u32>) {
+        let noted = page.map_or(0, |page| page as usize + 1);
+        self.moving.store(noted, Ordering::Relaxed);
+    }
+
+    /// The page of [`Pace::note_moving`].
+    pub(super) fn moving(&self) -> Option<u32> {
+        let noted = self.moving.load(Ordering::Relaxed);
+        noted.checked_sub(1).map(|page| page as u32)
+    }
+
+    /// Words that can be appended to the page of what is kept.
+    pub(super) fn kept_room(&self) -> usize {
+        self.kept_room.load(Ordering::Relaxed)
+    }
+
     fn room(&self, stream: Stream) -> Option<&AtomicUsize> {
         match stream {
             Stream::New => Some(&self.new_room),
@@ -133,8 +152,7 @@ impl Pace {
             false => 0,
         };
         let moved = left * others.max(own) / page_words;
-        let room = self.kept_room.load(Ordering::Relaxed);
-        left + moved.saturating_sub(room).div_ceil(page_words) * page_words
+        left + moved.saturating_sub(self.kept_room()).div_ceil(page_words) * page_words
     }
 }
 

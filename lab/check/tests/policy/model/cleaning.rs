@@ -72,6 +72,14 @@ impl Model {
         }
     }
 
+    /// What a cleaning still moves needs the rest of the page that it has taken as the last one.
+    pub fn leaves_room_to_move(&self, words: usize) -> bool {
+        let fits = |cleaning: &Cleaning| {
+            self.room_in(Stream::Kept) >= words + self.pages[cleaning.page].held
+        };
+        self.free > 0 || self.cleaning.as_ref().is_none_or(fits)
+    }
+
     /// Where no page is free: cleans until there is room.
     pub fn append_hard(&mut self, stream: Stream, words: usize) -> Option<((usize, usize), usize)> {
         let (mut cleaned, mut swept, mut in_vain) = (0, 0, 0);

@@ -404,6 +404,10 @@ impl Model {
         let head = std::iter::once(shape.head_words());
         let pieces = (0..shape.pieces()).map(|index| shape.piece_words(index));
         for words in head.chain(pieces) {
+            let stream = match stream {
+                Stream::Kept if !self.leaves_room_to_move(words) => Stream::New,
+                _ => stream,
+            };
             let Some((record, due)) = self
                 .append(stream, words, false)
                 .or_else(|| self.append_hard(stream, words))
