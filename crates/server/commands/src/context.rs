@@ -318,6 +318,21 @@ impl<'a> Context<'_, 'a> {
         Counts { counters, prefixes }.count(counted, request);
     }
 
+    /// True if another worker's script of Lua runs for long. Until then its caller waits here, so that what it does next does not
+    /// sleep behind the script: this worker still has to hear SCRIPT KILL.
+    #[inline]
+    pub fn is_script_in_the_way(&self) -> bool {
+        self.shared.config.lua
+            && self.shared.scripting.running.is_there()
+            && self.is_script_longer()
+    }
+
+    #[cold]
+    fn is_script_longer(&self) -> bool {
+        let taken = self.worker.lock.take_unless(|| self.shared.is_busy());
+        taken.is_none()
+    }
+
     /// Makes all items of all databases that exist at `at` expire then. Waits while another worker has the engine to itself.
     /// Errors: those of [`Engine::try_flush`].
     pub fn flush(&mut self, at: Time) -> Result<(), Reply> {

@@ -6,22 +6,9 @@ use nuthatch_commands::turn::Turn;
 use nuthatch_resp::Error;
 use nuthatch_state::isolation::{Isolation, STEP};
 
-/// True if another worker's script runs for long. Until then its caller waits here.
-#[inline]
-pub fn is_script_in_the_way(cx: &Context<'_, '_>) -> bool {
-    let scripting = &cx.shared.scripting;
-    cx.shared.config.lua && scripting.running.is_there() && is_longer(cx)
-}
-
-#[cold]
-fn is_longer(cx: &Context<'_, '_>) -> bool {
-    let taken = cx.worker.lock.take_unless(|| cx.shared.is_busy());
-    taken.is_none()
-}
-
 /// For a command that waits for all workers. Errors: another worker's script runs for long.
 pub fn check(cx: &Context<'_, '_>) -> Result<(), Error<'static>> {
-    match is_script_in_the_way(cx) {
+    match cx.is_script_in_the_way() {
         true => Err(Error::SCRIPT_BUSY),
         false => Ok(()),
     }
@@ -40,7 +27,7 @@ pub fn isolate<'w>(cx: &Context<'w, '_>) -> Result<Option<Isolation<'w>>, Error<
 /// Ends the turn of a request that has begun, if another worker's script runs for long. True if it has.
 #[inline]
 pub fn puts_off(cx: &Context<'_, '_>, turn: &mut Turn) -> bool {
-    let waits = is_script_in_the_way(cx);
+    let waits = cx.is_script_in_the_way();
     if waits {
         put_off(turn);
     }

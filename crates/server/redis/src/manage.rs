@@ -14,7 +14,6 @@ use nuthatch_resp::{
 
 use crate::answered::status;
 use crate::auth::authenticate;
-use crate::busy::is_script_in_the_way;
 use crate::databases;
 use crate::info::{self, REDIS_VERSION, Told};
 use crate::phase::Phase;
@@ -107,7 +106,7 @@ fn is_kept(cx: &Context<'_, '_>, command: &ServerCommand<'_>) -> bool {
             | ServerCommand::Object(_)
             | ServerCommand::Memory(_)
     );
-    looks_at_items && is_script_in_the_way(cx)
+    looks_at_items && cx.is_script_in_the_way()
 }
 
 fn random(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
@@ -127,7 +126,7 @@ fn size(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
 fn tell(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, sections: Values<'_>) {
     match info::info(cx, sections) {
         Told::Now(text) => phase.writer(turn).text(&text),
-        Told::After(_) if is_script_in_the_way(cx) => {
+        Told::After(_) if cx.is_script_in_the_way() => {
             phase.writer(turn).error(&Error::SCRIPT_BUSY);
         }
         Told::After(walk) => phase.begin_walk(*walk),

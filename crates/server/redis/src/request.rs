@@ -12,7 +12,6 @@ use nuthatch_resp::{
     ValueCommand, parse,
 };
 
-use crate::busy::is_script_in_the_way;
 use crate::phase::{Phase, State};
 use crate::progress::Progress;
 use crate::reader::{RequestReader, refused_tls};
@@ -105,7 +104,7 @@ fn begins_many(
     if may_wait && turn.in_batch > 0 {
         return false;
     }
-    phase.state = match may_wait && is_script_in_the_way(cx) {
+    phase.state = match may_wait && cx.is_script_in_the_way() {
         false => State::Many(progress),
         true => {
             phase.writer(turn).error(&Error::SCRIPT_BUSY);
@@ -251,7 +250,7 @@ fn execute(
     }
     let before = turn.output.end();
     match command {
-        AtOnce::Value(_) if is_script_in_the_way(cx) => {
+        AtOnce::Value(_) if cx.is_script_in_the_way() => {
             phase.writer(turn).error(&Error::SCRIPT_BUSY);
         }
         AtOnce::Value(command) => values::command(cx, turn, phase, command),

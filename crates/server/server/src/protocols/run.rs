@@ -27,10 +27,11 @@ pub fn run<'a>(
 }
 
 /// True if a script of Lua runs for long: whoever cannot be told BUSY is told so, and goes. To wait for the script would put the
-/// worker to sleep, and nobody would hear SCRIPT KILL.
+/// worker to sleep, and nobody would hear SCRIPT KILL. Until it has run for long its end is waited for here: a value that is
+/// complete by now is stored without a look at the script.
 #[inline]
 fn is_ended_by_script(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase) -> bool {
-    let is_ended = cx.shared.is_busy() && !phase.may_be_redis();
+    let is_ended = !phase.may_be_redis() && cx.is_script_in_the_way();
     if is_ended {
         phase.say_busy(turn.output.text());
         turn.closing = true;

@@ -1,5 +1,6 @@
 //! Scripts in Lua (`--lua`), and what others hear while one runs.
 
+use std::io::Write;
 use std::num::NonZeroU32;
 use std::thread;
 use std::time::Duration;
@@ -369,22 +370,23 @@ fn others_hear_that_a_script_runs_and_stop_it() {
     );
 }
 
-/// True if memcached's get was refused because a script runs; false if it was answered.
-fn is_refused(client: &mut Client) -> bool {
+/// True if memcached's request was refused because a script runs; false if it was answered so.
+fn is_refused(client: &mut Client, answer: &[&str]) -> bool {
     let first = client.line();
     let is_refused = first == "SERVER_ERROR busy running a script";
     if is_refused {
         client.expect_end();
     } else {
-        assert_eq!(first, "VALUE k 0 1");
-        assert_eq!(client.lines_until("END"), ["v"]);
+        assert_eq!(first, answer[0]);
+        for line in &answer[1..] {
+            assert_eq!(client.line(), *line);
+        }
     }
     is_refused
 }
 
 /// memcached's protocols have no answer like BUSY. A worker that slept until the script ends would not hear SCRIPT KILL.
-#[test]
-fn memcacheds_clients_do_not_keep_a_script_from_being_stopped() {
+fn is_stopped_beside(request: &str, answer: &[&str]) {
     let config = Config {
         lua_busy: Duration::from_millis(100),
         ..with_lua(FOREVER)
@@ -404,13 +406,13 @@ fn memcacheds_clients_do_not_keep_a_script_from_being_stopped() {
     while refused == 0 {
         for (client, asked) in others.iter_mut().zip(&mut asked) {
             if !std::mem::replace(asked, true) {
-                client.send("get k\r\n");
+                client.send(request);
             }
         }
         pause();
         for (client, asked) in others.iter_mut().zip(&mut asked) {
             if client.has_input() {
-                refused += u32::from(is_refused(client));
+                refused += u32::from(is_refused(client, answer));
                 *asked = false;
             }
         }
@@ -425,10 +427,58 @@ fn memcacheds_clients_do_not_keep_a_script_from_being_stopped() {
     );
     for (client, asked) in others.iter_mut().zip(asked) {
         if asked {
-            is_refused(client);
+            is_refused(client, answer);
         }
     }
     ask(&mut runner, &line("GET k"), b"$1\r\nv\r\n");
+}
+
+#[test]
+fn memcacheds_clients_do_not_keep_a_script_from_being_stopped() {
+    is_stopped_beside("get k\r\n", &["VALUE k 0 1", "v", "END"]);
+}
+
+/// The same where the last piece of a long value comes while a script runs: it is stored outside of a batch.
+#[test]
+fn nor_do_memcacheds_long_values() {
+    let config = Config {
+        lua_busy: Duration::from_secs(1),
+        ..with_lua(FOREVER)
+    };
+    let server = Fixture::with(config, Wants::default());
+    let mut others: Vec<Client> = (0..8).map(|_| server.client()).collect();
+    let value = "v".repeat(100_000);
+    for (number, client) in others.iter_mut().enumerate() {
+        client.send(format!("set long{number} 0 0 100000\r\n{value}"));
+    }
+    let mut killers: Vec<Client> = (0..8).map(|_| server.redis_client()).collect();
+    let mut runner = server.redis_client();
+    runner.send(eval("while true do redis.call('GET', 'k') end", "1 k"));
+    (0..20).for_each(|_| pause());
+    for client in &mut others {
+        // It may have been closed by now.
+        let _ = client.writer().write_all(b"\r\n");
+    }
+    until_one_hears_busy(&mut killers);
+    for killer in &mut killers {
+        killer.send(line("SCRIPT KILL"));
+    }
+    assert!(
+        runner
+            .line()
+            .starts_with("-ERR Error running script: Script killed by user")
+    );
+    // Why a set was refused is lost with a connection that is closed before all of its input was read.
+    for client in &mut others {
+        let said = client.next_line();
+        assert!(
+            matches!(
+                said.as_deref(),
+                None | Some("STORED" | "SERVER_ERROR busy running a script")
+            ),
+            "{said:?}"
+        );
+    }
 }
 
 /// What a script does is not shown as its connection's, and it leaves no more traces than that.
